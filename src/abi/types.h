@@ -1,0 +1,94 @@
+// Our own declarations of the HIP types that hipgraft uses, under the names of HIP 7.2, so that
+// building it needs no ROCm. tests/loader/abi_check.cpp asserts them against AMD's headers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hipgraft::abi {
+
+enum hipError_t : int {
+  hipSuccess = 0,
+  hipErrorInvalidValue = 1,
+  hipErrorOutOfMemory = 2,
+  hipErrorNotInitialized = 3,
+  hipErrorInvalidHandle = 400,
+  hipErrorIllegalState = 401,
+  hipErrorHostMemoryNotRegistered = 713,
+  hipErrorNotSupported = 801,
+  hipErrorStreamCaptureUnsupported = 900,
+  hipErrorStreamCaptureInvalidated = 901,
+  hipErrorStreamCaptureUnmatched = 903,
+  hipErrorStreamCaptureUnjoined = 904,
+  hipErrorStreamCaptureWrongThread = 908,
+};
+
+enum hipStreamCaptureMode : int {
+  hipStreamCaptureModeGlobal = 0,
+  hipStreamCaptureModeThreadLocal = 1,
+  hipStreamCaptureModeRelaxed = 2,
+};
+
+enum hipStreamCaptureStatus : int {
+  hipStreamCaptureStatusNone = 0,
+  hipStreamCaptureStatusActive = 1,
+  hipStreamCaptureStatusInvalidated = 2,
+};
+
+enum hipStreamUpdateCaptureDependenciesFlags : unsigned {
+  hipStreamAddCaptureDependencies = 0,
+  hipStreamSetCaptureDependencies = 1,
+};
+
+enum hipGraphNodeType : int {
+  hipGraphNodeTypeKernel = 0,
+  hipGraphNodeTypeMemcpy = 1,
+  hipGraphNodeTypeMemset = 2,
+  hipGraphNodeTypeHost = 3,
+  hipGraphNodeTypeGraph = 4,
+  hipGraphNodeTypeEmpty = 5,
+  hipGraphNodeTypeWaitEvent = 6,
+  hipGraphNodeTypeEventRecord = 7,
+  hipGraphNodeTypeMemAlloc = 10,
+  hipGraphNodeTypeMemFree = 11,
+};
+
+enum hipGraphExecUpdateResult : int {
+  hipGraphExecUpdateSuccess = 0,
+};
+
+constexpr unsigned hipEventDisableTiming = 0x2;
+constexpr unsigned hipStreamNonBlocking = 0x1;
+
+// Opaque handles. Small integers as streams are special: 0 the null stream, 1 the legacy stream, 2
+// the calling thread's own.
+using hipStream_t = struct ihipStream_t*;
+using hipEvent_t = struct ihipEvent_t*;
+using hipGraph_t = struct ihipGraph*;
+using hipGraphNode_t = struct hipGraphNode*;
+using hipGraphExec_t = struct hipGraphExec*;
+using hipMemPool_t = struct ihipMemPoolHandle_t*;
+using hipFunction_t = struct ihipModuleSymbol_t*;
+using hipDevice_t = int;
+
+struct dim3 {
+  std::uint32_t x;
+  std::uint32_t y;
+  std::uint32_t z;
+};
+
+struct hipKernelNodeParams {
+  dim3 blockDim;
+  void** extra;
+  void* func;
+  dim3 gridDim;
+  void** kernelParams;
+  unsigned int sharedMemBytes;
+};
+
+// Passed on by pointer only.
+struct hipGraphInstantiateParams;
+struct hipGraphEdgeData;
+struct hipGraphNodeParams;
+
+}  // namespace hipgraft::abi

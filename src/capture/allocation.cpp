@@ -1,0 +1,312 @@
+#include "capture/allocation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "capture/ordering.h"
+#include "capture/session.h"
+#include "runtime/calls.h"
+#include "runtime/last_error.h"
+#include "util/size.h"
+
+namespace hipgraft::capture {
+namespace {
+
+using namespace abi;
+using arena::Address;
+
+void count_fallback(report::ArenaUse& use, const char* reason) {
+  const auto known =
+      std::find_if(use.native_fallbacks.begin(), use.native_fallbacks.end(),
+                   [&](const report::NamedCount& entry) { return entry.name == reason; });
+  if (known != use.native_fallbacks.end()) {
+    ++known->count;
+    return;
+  }
+  use.native_fallbacks.push_back({reason, 1});
+}
+
+void count_fallback(Session& session, const char* reason) {
+  const std::lock_guard lock(state().mutex);
+  count_fallback(session.arena, reason);
+}
+
+MemoryRef memory_on(Session& session, int device) {
+  for (const MemoryRef& memory : session.own) {
+    if (memory->device == device) return memory;
+  }
+  auto memory = std::make_shared<Memory>(device, state().device(device).chunks, reuse_rule());
+  session.own.push_back(memory);
+  session.holder.memories.push_back(memory);
+  return memory;
+}
+
+// With the lock held. Nothing when the chunks have no room.
+std::optional<Address> place(Session& session, int device, std::size_t bytes,
+                             const std::vector<dag::NodeId>& terminals) {
+  State& s = state();
+  const MemoryRef memory = memory_on(session, device);
+  const std::optional<Address> address =
+      memory->region.allocate(bytes, session.mirror.frontier(terminals));
+  if (!address) return std::nullopt;
+  s.blocks.emplace(*address, memory);
+  s.zombies.erase(*address);
+  ++session.avoided_allocs;
+  ++session.arena.requests;
+  session.arena.bytes_requested += bytes;
+  return address;
+}
+
+std::uint64_t arena_bytes() {
+  State& s = state();
+  std::uint64_t total = 0;
+  for (const auto& [number, device] : s.devices) total += device.chunks.total_bytes();
+  return total;
+}
+
+// Gets a chunk that a block of `bytes` fits into. False when there is none to be had; `why` says so.
+bool grow(Session& session, int device, std::size_t bytes, std::string& why) {
+  State& s = state();
+  const std::uint64_t size = std::max(arena::round_up(bytes, 4096), options().arena_chunk);
+  {
+    const std::lock_guard lock(s.mutex);
+    if (size > options().arena_limit || arena_bytes() > options().arena_limit - size) {
+      why = fmt::format("the arena holds {} and may not grow past HIPGRAFT_ARENA_LIMIT={}",
+                        util::human_size(arena_bytes()), util::print_size(options().arena_limit));
+      return false;
+    }
+  }
+  void* memory = runtime::allocate(device, size);
+  if (memory == nullptr) {
+    why = fmt::format("the device has no room for a chunk of {}", util::human_size(size));
+    return false;
+  }
+  const auto address = reinterpret_cast<Address>(memory);
+  const std::lock_guard lock(s.mutex);
+  s.device(device).chunks.add({address, size});
+  s.lowest.store(std::min(s.lowest.load(), address), std::memory_order_release);
+  s.highest.store(std::max(s.highest.load(), address + size), std::memory_order_release);
+  ++session.arena.grown_in_capture;
+  return true;
+}
+
+hipError_t refuse(Session& session, Call call, std::size_t bytes, const std::string& why) {
+  note_first_cause(session, call, hipErrorOutOfMemory,
+                   fmt::format("{} were asked for but {}", util::human_size(bytes), why));
+  return runtime::answer(hipErrorOutOfMemory);
+}
+
+// The escaped block at `address` is the program's no more. With the lock held.
+void return_escaped(Address address) {
+  State& s = state();
+  const auto block = s.blocks.find(address);
+  if (block == s.blocks.end()) return;
+  block->second->returned.push_back(address);
+  s.blocks.erase(block);
+}
+
+// hipFree waits for all work of the device. Freeing something real and useless does just that, with
+// the runtime's own rules.
+void wait_like_free(int device) {
+  void* useless = runtime::allocate(device, arena::kAlignment);
+  if (useless != nullptr) runtime::release(device, useless);
+}
+
+// For frees of a pointer into the arena at which no block is alive.
+hipError_t answer_dead(void* pointer) {
+  State& s = state();
+  {
+    const std::lock_guard lock(s.mutex);
+    if (s.zombies.erase(reinterpret_cast<Address>(pointer)) != 0) return hipSuccess;
+  }
+  return runtime::answer(hipErrorInvalidValue);
+}
+
+// The memory of the block alive at `address`.
+MemoryRef memory_of(Address address) {
+  const auto block = state().blocks.find(address);
+  return block != state().blocks.end() ? block->second : nullptr;
+}
+
+bool belongs_to(const Session& session, const MemoryRef& memory) {
+  return std::find(session.own.begin(), session.own.end(), memory) != session.own.end();
+}
+
+// A free that the capture records. With the lock held.
+void free_in_capture(Session& session, Address address, const MemoryRef& memory,
+                     dag::Marks marks) {
+  if (belongs_to(session, memory)) {
+    memory->region.free(address, std::move(marks));
+    state().blocks.erase(address);
+    return;
+  }
+  // A block of another graph: this graph may use it up to here, each time it runs.
+  session.holder.memories.push_back(memory);
+  session.holder.frees.push_back(address);
+  return_escaped(address);
+}
+
+// A free on a capturing stream. False when no block is alive there.
+bool free_behind(const Position& at, Address address) {
+  const std::lock_guard lock(state().mutex);
+  const MemoryRef memory = memory_of(address);
+  if (memory == nullptr) return false;
+  Session& session = *at.session;
+  dag::Marks marks;
+  if (at.known) {
+    marks = session.mirror.marks(at.terminals);
+  } else {
+    marks.never = true;
+  }
+  ++session.avoided_frees;
+  free_in_capture(session, address, memory, std::move(marks));
+  return true;
+}
+
+// A free on a stream that runs: the program's uses precede this point of it, and the next user of the
+// bytes will be ordered behind it.
+bool free_escaped(Address address, hipStream_t stream) {
+  {
+    const std::lock_guard lock(state().mutex);
+    const MemoryRef memory = memory_of(address);
+    if (memory == nullptr) return false;
+    const arena::Fence fence = fence_of(stream);
+    arena::add_fence(memory->region.fences(), fence);
+    issued(fence);
+    return_escaped(address);
+  }
+  // Other threads cannot record anything on a thread's own stream later.
+  if (key_of(stream).thread != 0) seal(stream);
+  return true;
+}
+
+// What free_now found at its address.
+enum class Found { nothing, captured, escaped };
+
+Found free_unordered(Address address, int& device) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const MemoryRef memory = memory_of(address);
+  if (memory == nullptr) return Found::nothing;
+  device = memory->device;
+  const auto capturing =
+      std::find_if(s.sessions.begin(), s.sessions.end(),
+                   [&](const auto& entry) { return belongs_to(*entry.second, memory); });
+  if (capturing == s.sessions.end()) return Found::escaped;
+  // Ordered by the host, not by a stream: nothing of this capture can count on it.
+  free_in_capture(*capturing->second, address, memory, {.places = {}, .never = true});
+  return Found::captured;
+}
+
+}  // namespace
+
+Answer allocate(Call call, void** pointer, std::size_t bytes, hipStream_t stream,
+                hipMemPool_t pool) {
+  State& s = state();
+  if (s.live_sessions.load(std::memory_order_acquire) == 0) return std::nullopt;
+  if (pointer == nullptr || bytes == 0) return std::nullopt;
+  std::optional<Position> at = position(stream);
+  if (!at) return std::nullopt;
+  Session& session = *at->session;
+  if (options().arena == config::Arena::off) {
+    count_fallback(session, "HIPGRAFT_ARENA=off");
+    return std::nullopt;
+  }
+  if (!at->known) {
+    count_fallback(session, "the captured graph could not be read");
+    return std::nullopt;
+  }
+  if (pool != nullptr && runtime::device_count() > 1) {
+    count_fallback(session, "hipMallocFromPoolAsync with several devices");
+    return std::nullopt;
+  }
+  const int device = runtime::device_of(stream);
+  for (;;) {
+    {
+      const std::lock_guard lock(s.mutex);
+      if (const std::optional<Address> address = place(session, device, bytes, at->terminals)) {
+        *pointer = reinterpret_cast<void*>(*address);
+        return hipSuccess;
+      }
+    }
+    std::string why;
+    if (!grow(session, device, bytes, why)) return refuse(session, call, bytes, why);
+  }
+}
+
+Answer free_on_stream(void* pointer, hipStream_t stream) {
+  if (pointer == nullptr) return std::nullopt;
+  State& s = state();
+  const bool ours = in_arena(pointer);
+  if (!ours && s.live_sessions.load(std::memory_order_acquire) == 0) return std::nullopt;
+  const std::optional<Position> at = position(stream);
+  if (!ours) {
+    if (at && options().arena != config::Arena::off) {
+      count_fallback(*at->session, "hipFreeAsync of memory that is not from this arena");
+    }
+    return std::nullopt;
+  }
+  const auto address = reinterpret_cast<Address>(pointer);
+  const bool freed = at ? free_behind(*at, address) : free_escaped(address, stream);
+  return freed ? hipSuccess : answer_dead(pointer);
+}
+
+Answer free_now(void* pointer) {
+  if (pointer == nullptr || !in_arena(pointer)) return std::nullopt;
+  const auto address = reinterpret_cast<Address>(pointer);
+  int device = 0;
+  switch (free_unordered(address, device)) {
+    case Found::nothing:
+      return answer_dead(pointer);
+    case Found::captured:
+      return hipSuccess;
+    case Found::escaped:
+      break;
+  }
+  wait_like_free(device);
+  const std::lock_guard lock(state().mutex);
+  return_escaped(address);
+  return hipSuccess;
+}
+
+void trim() {
+  State& s = state();
+  if (s.highest.load(std::memory_order_acquire) == 0) return;
+  std::vector<std::pair<int, arena::Extent>> idle;
+  {
+    const std::lock_guard lock(s.mutex);
+    for (auto& [number, device] : s.devices) {
+      for (const arena::Extent& chunk : device.chunks.drop_idle()) idle.emplace_back(number, chunk);
+    }
+    if (!idle.empty()) {
+      std::erase_if(s.zombies, [&](Address address) {
+        return std::any_of(idle.begin(), idle.end(), [&](const auto& chunk) {
+          return address >= chunk.second.address && address < chunk.second.end();
+        });
+      });
+    }
+  }
+  for (const auto& [device, chunk] : idle) {
+    runtime::release(device, reinterpret_cast<void*>(chunk.address));
+  }
+  settle_timelines();
+}
+
+void forget_device(int device) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto forget = [&](const std::vector<MemoryRef>& memories) {
+    for (const MemoryRef& memory : memories) {
+      if (memory->device == device) memory->region.forget();
+    }
+  };
+  for (const auto& [id, session] : s.sessions) forget(session->holder.memories);
+  for (const auto& [graph, holder] : s.graphs) forget(holder.memories);
+  for (const auto& [exec, holder] : s.execs) forget(holder.memories);
+  for (const auto& [address, memory] : s.blocks) forget({memory});
+  std::erase_if(s.blocks, [&](const auto& block) { return block.second->device == device; });
+  s.device(device).chunks.forget();
+}
+
+}  // namespace hipgraft::capture

@@ -1,0 +1,154 @@
+#include "capture/records.h"
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace hipgraft::capture {
+namespace {
+
+using namespace abi;
+
+std::string demangled(const char* symbol) {
+  int status = 0;
+  char* plain = __cxxabiv1::__cxa_demangle(symbol, nullptr, nullptr, &status);
+  std::string name = status == 0 ? plain : symbol;
+  std::free(plain);
+  return name;
+}
+
+const char* mode_name(hipStreamCaptureMode mode) {
+  switch (mode) {
+    case hipStreamCaptureModeThreadLocal:
+      return "thread_local";
+    case hipStreamCaptureModeRelaxed:
+      return "relaxed";
+    default:
+      return "global";
+  }
+}
+
+report::ArenaUse arena_use(const Session& session) {
+  report::ArenaUse use = session.arena;
+  for (const MemoryRef& memory : session.own) {
+    use.high_water += memory->region.high_water();
+    use.lower_bound += memory->region.peak_live();
+    const auto live = memory->region.live();
+    use.escapes += live.size();
+    const auto& chunks = state().device(memory->device).chunks;
+    std::vector<arena::Address> counted;
+    for (const arena::Extent& extent : memory->region.extents()) {
+      const arena::Extent chunk = chunks.chunk_at(extent.address);
+      if (std::find(counted.begin(), counted.end(), chunk.address) != counted.end()) continue;
+      counted.push_back(chunk.address);
+      use.chunk_bytes += chunk.bytes;
+      ++use.chunks;
+    }
+    if (!options().report_detail) continue;
+    for (const auto& block : live) use.blocks.push_back({block.address, block.bytes, true});
+  }
+  return use;
+}
+
+report::Capture describe(const Session& session, report::Status status, const Census& census) {
+  report::Capture data;
+  data.count = 1;
+  data.site = session.site;
+  data.stream = session.origin.handle;
+  data.mode = mode_name(session.asked);
+  data.status = status;
+  data.has_first_cause = session.first_cause.has_value();
+  if (session.first_cause) data.first_cause = *session.first_cause;
+  data.captured = census.nodes;
+  data.native = census.nodes;
+  data.native.mem_alloc += session.avoided_allocs;
+  data.native.mem_free += session.avoided_frees;
+  data.edges = census.shape.edges;
+  data.width = census.shape.width;
+  data.critical_path = census.shape.critical_path;
+  data.kernels = census.kernels;
+  data.arena = arena_use(session);
+  data.has_graph = options().report_detail && status == report::Status::ok;
+  data.graph = census.graph;
+  return data;
+}
+
+// The same place in the program made the same graph.
+bool same(const Record& record, const void* caller, const report::Capture& data) {
+  return record.caller == caller && record.data.status == data.status &&
+         record.data.native == data.native && record.data.captured == data.captured &&
+         record.data.edges == data.edges &&
+         record.data.has_first_cause == data.has_first_cause;
+}
+
+// The entry shows the capture that needed most.
+void refresh(report::ArenaUse& known, report::ArenaUse latest) {
+  const std::uint64_t grown = known.grown_in_capture + latest.grown_in_capture;
+  if (latest.high_water > known.high_water) known = std::move(latest);
+  known.grown_in_capture = grown;
+}
+
+}  // namespace
+
+report::Site site_of(const void* caller) {
+  report::Site site;
+  Dl_info info;
+  if (caller == nullptr || dladdr(caller, &info) == 0) return site;
+  if (info.dli_sname != nullptr) site.symbol = demangled(info.dli_sname);
+  if (info.dli_fname != nullptr) site.module = info.dli_fname;
+  site.offset = static_cast<std::uint64_t>(static_cast<const char*>(caller) -
+                                           static_cast<const char*>(info.dli_fbase));
+  return site;
+}
+
+bool recording() { return !options().report.empty(); }
+
+RecordRef record_capture(const Session& session, report::Status status, const Census& census) {
+  if (!recording()) return nullptr;
+  State& s = state();
+  report::Capture data = describe(session, status, census);
+  for (const RecordRef& record : s.records) {
+    if (!same(*record, session.begun.caller, data)) continue;
+    ++record->data.count;
+    refresh(record->data.arena, data.arena);
+    return record;
+  }
+  auto record = std::make_shared<Record>();
+  data.id = s.records.size() + 1;
+  record->data = std::move(data);
+  record->caller = session.begun.caller;
+  s.records.push_back(record);
+  return record;
+}
+
+void record_exec(const RecordRef& record) {
+  if (record != nullptr) ++record->data.execs;
+}
+
+void record_launch(const RecordRef& record, std::uint64_t host_ns, bool ordered) {
+  if (record == nullptr) return;
+  if (record->host_ns == nullptr) record->host_ns = std::make_unique<util::Histogram>();
+  record->host_ns->add(host_ns);
+  if (ordered) ++record->data.replays.ordered;
+}
+
+std::vector<report::Capture> captures() {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  std::vector<report::Capture> all;
+  for (const RecordRef& record : s.records) {
+    report::Capture data = record->data;
+    if (const util::Histogram* host_ns = record->host_ns.get()) {
+      data.replays.count = host_ns->count();
+      data.replays.host_us_p50 = static_cast<double>(host_ns->quantile(0.50)) / 1000;
+      data.replays.host_us_p99 = static_cast<double>(host_ns->quantile(0.99)) / 1000;
+      data.replays.host_us_max = static_cast<double>(host_ns->max()) / 1000;
+    }
+    all.push_back(std::move(data));
+  }
+  return all;
+}
+
+}  // namespace hipgraft::capture

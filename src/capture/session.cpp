@@ -1,0 +1,235 @@
+#include "capture/session.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "capture/census.h"
+#include "capture/ordering.h"
+#include "capture/records.h"
+#include "runtime/calls.h"
+#include "runtime/last_error.h"
+#include "runtime/real.h"
+
+namespace hipgraft::capture {
+namespace {
+
+using namespace abi;
+
+SessionRef find_session(std::uint64_t id) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto found = s.sessions.find(id);
+  return found != s.sessions.end() ? found->second : nullptr;
+}
+
+SessionRef session_begun_on(StreamKey origin) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  for (const auto& [id, session] : s.sessions) {
+    if (session->origin == origin) return session;
+  }
+  return nullptr;
+}
+
+// Ends of one capture race at most with its abandonment: whoever takes it out has it.
+bool take_out(const SessionRef& session) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (s.sessions.erase(session->id) == 0) return false;
+  s.live_sessions.fetch_sub(1, std::memory_order_release);
+  return true;
+}
+
+// Teaches the mirror what precedes the terminals. The walk asks the runtime, so it holds no lock;
+// threads that walk at once learn the same.
+bool learn(Session& session, const std::vector<dag::NodeId>& terminals) {
+  State& s = state();
+  std::vector<dag::Seen> seen;
+  const auto knows = [&](dag::NodeId node) {
+    const std::lock_guard lock(s.mutex);
+    return session.mirror.knows(node);
+  };
+  if (!dag::walk_unknown(terminals, knows, runtime::dependencies_of, seen)) return false;
+  const std::lock_guard lock(s.mutex);
+  for (const dag::Seen& entry : seen) session.mirror.add(entry.node, entry.dependencies);
+  return true;
+}
+
+// What a capture that comes to nothing leaves: its memory goes back at once, since nothing ran, and
+// the program may still free the pointers that it was given. With the lock held.
+void drop_memory(Session& session) {
+  State& s = state();
+  std::erase_if(s.blocks, [&](const auto& block) {
+    const auto& [address, memory] = block;
+    const bool own = std::find(session.own.begin(), session.own.end(), memory) != session.own.end();
+    if (own) s.zombies.insert(address);
+    return own;
+  });
+  session.own.clear();
+  session.holder = {};
+}
+
+hipError_t end_invalidated(const SessionRef& session, hipGraph_t* graph) {
+  const hipError_t result = runtime::real().hipStreamEndCapture(session->stream, graph);
+  *graph = nullptr;  // 6.4 and 7.2 leave an uninitialised value
+  runtime::reset_invalidated(session->stream);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  record_capture(*session, report::Status::broken, {});
+  drop_memory(*session);
+  return result;
+}
+
+// Nodes of this capture on which nothing depends and that the origin has not joined. The runtime
+// would refuse to end (904) and leave all streams capturing for ever.
+std::vector<dag::NodeId> unjoined_leaves(const Session& session, const Position& at,
+                                         hipGraph_t graph) {
+  const std::vector<std::uint64_t> nodes = runtime::nodes_of(graph);
+  std::unordered_set<std::uint64_t> leaves(nodes.begin(), nodes.end());
+  for (const auto& [from, to] : runtime::edges_of(graph)) leaves.erase(from);
+  for (const std::uint64_t node : session.foreign) leaves.erase(node);
+  for (const std::uint64_t node : at.terminals) leaves.erase(node);
+  return {leaves.begin(), leaves.end()};
+}
+
+// True if the runtime will let the capture end. `joined` tells whether that took a join.
+bool join_forks(Session& session, const Position& at, hipGraph_t graph, bool& joined) {
+  if (!session.forked) return true;
+  std::vector<dag::NodeId> all = unjoined_leaves(session, at, graph);
+  if (all.empty()) return true;
+  joined = true;
+  all.insert(all.end(), at.terminals.begin(), at.terminals.end());
+  return runtime::set_terminals(session.stream, all);
+}
+
+hipError_t end_unjoined(const SessionRef& session, hipGraph_t* graph) {
+  hipGraph_t discarded = nullptr;
+  if (runtime::real().hipStreamEndCapture(session->stream, &discarded) == hipSuccess) {
+    runtime::real().hipGraphDestroy(discarded);
+  }
+  *graph = nullptr;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  record_capture(*session, report::Status::broken, {});
+  drop_memory(*session);
+  return runtime::answer(hipErrorStreamCaptureUnjoined);
+}
+
+hipError_t end_active(Call call, const SessionRef& session, const runtime::CaptureView& view,
+                      hipGraph_t* graph) {
+  const Position at{session, view.terminals, true};
+  bool joined = false;
+  const bool endable = join_forks(*session, at, view.graph, joined);
+  if (joined && !options().join) {
+    note_first_cause(*session, call, hipErrorStreamCaptureUnjoined,
+                     "work on a forked stream was not joined to the origin (HIPGRAFT_JOIN=off)");
+  }
+  if (joined && endable && !options().join) return end_unjoined(session, graph);
+
+  const hipError_t result = runtime::real().hipStreamEndCapture(session->stream, graph);
+  const Census census = result == hipSuccess ? take_census(*graph) : Census{};
+  if (result != hipSuccess) note_first_cause(*session, call, result, "");
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (result != hipSuccess) {
+    record_capture(*session, report::Status::broken, {});
+    drop_memory(*session);
+    return result;
+  }
+  session->holder.record = record_capture(*session, report::Status::ok, census);
+  Holder& holder = s.graphs[reinterpret_cast<std::uint64_t>(*graph)];
+  holder.record = session->holder.record;
+  holder.memories.insert(holder.memories.end(), session->holder.memories.begin(),
+                         session->holder.memories.end());
+  holder.frees.insert(holder.frees.end(), session->holder.frees.begin(),
+                      session->holder.frees.end());
+  session->own.clear();
+  session->holder = {};
+  return result;
+}
+
+}  // namespace
+
+std::optional<Position> position(hipStream_t stream) {
+  if (state().live_sessions.load(std::memory_order_acquire) == 0) return std::nullopt;
+  runtime::CaptureView view = runtime::capture_of(stream);
+  if (!view.active()) return std::nullopt;
+  SessionRef session = find_session(view.id);
+  if (session == nullptr) return std::nullopt;
+  const bool known = learn(*session, view.terminals);
+  return Position{std::move(session), std::move(view.terminals), known};
+}
+
+hipError_t end_capture(Call call, hipStream_t stream, hipGraph_t* graph) {
+  const auto& end = runtime::real().hipStreamEndCapture;
+  if (graph == nullptr) return end(stream, graph);
+  const SessionRef session = session_begun_on(key_of(stream));
+  // Never begun, a fork, begun past us, or ended already: the runtime refuses all of these safely,
+  // because every end of ours leaves the stream without a capture.
+  if (session == nullptr) return end(stream, graph);
+  if (session->asked != hipStreamCaptureModeRelaxed && session->thread != this_thread()) {
+    return runtime::answer(hipErrorStreamCaptureWrongThread);
+  }
+  if (!take_out(session)) return runtime::answer(hipErrorIllegalState);
+
+  const runtime::CaptureView view = runtime::capture_of(stream);
+  if (view.status == hipStreamCaptureStatusInvalidated) return end_invalidated(session, graph);
+  return end_active(call, session, view, graph);
+}
+
+void abandon_capture_of(StreamKey origin) {
+  const SessionRef session = session_begun_on(origin);
+  if (session == nullptr || !take_out(session)) return;
+  const std::lock_guard lock(state().mutex);
+  record_capture(*session, report::Status::abandoned, {});
+  drop_memory(*session);
+}
+
+void note_first_cause(Session& session, Call call, hipError_t error, std::string detail) {
+  report::Cause cause{call.name, runtime::error_name(error), site_of(call.caller),
+                      std::move(detail)};
+  const std::lock_guard lock(state().mutex);
+  if (!session.first_cause) session.first_cause = std::move(cause);
+}
+
+namespace detail {
+
+void before_capture(hipStream_t stream) { seal(stream); }
+
+void began(Call call, hipStream_t stream, hipStreamCaptureMode asked) {
+  const runtime::CaptureView view = runtime::capture_of(stream);
+  if (!view.active()) return;
+  // The runtime lets an invalidated stream begin again without an end.
+  abandon_capture_of(key_of(stream));
+
+  auto session = std::make_shared<Session>();
+  session->id = view.id;
+  session->stream = stream;
+  session->origin = key_of(stream);
+  session->asked = asked;
+  session->thread = this_thread();
+  session->begun = call;
+  session->site = site_of(call.caller);
+  session->foreign = runtime::nodes_of(view.graph);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.sessions[view.id] = std::move(session);
+  s.live_sessions.fetch_add(1, std::memory_order_release);
+}
+
+bool may_join(hipStream_t stream) {
+  return state().live_sessions.load(std::memory_order_acquire) != 0 &&
+         !runtime::capture_of(stream).active();
+}
+
+void may_have_joined(hipStream_t stream) {
+  const runtime::CaptureView view = runtime::capture_of(stream);
+  if (!view.active()) return;
+  if (const SessionRef session = find_session(view.id)) {
+    const std::lock_guard lock(state().mutex);
+    session->forked = true;
+  }
+}
+
+}  // namespace detail
+}  // namespace hipgraft::capture

@@ -1,0 +1,70 @@
+// A capture from begin to end.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "capture/state.h"
+
+namespace hipgraft::capture {
+
+// Where a stream stands in a capture that hipgraft saw begin.
+struct Position {
+  SessionRef session;
+  std::vector<dag::NodeId> terminals;
+  bool known = false;  // the mirror knows all that precedes the terminals
+};
+
+// Asks the runtime, so that nodes added by libraries, by hand or on streams that joined count. Brings
+// the session's mirror up to date. Nothing when the stream is in no such capture.
+std::optional<Position> position(abi::hipStream_t stream);
+
+// hipStreamBeginCapture and hipStreamBeginCaptureToGraph. `begin(mode)` makes the real call; it is
+// asked for Relaxed whatever the program wants: a Relaxed capture is in none of the runtime's lists
+// that let unrelated calls kill it.
+template <class Begin>
+abi::hipError_t begin_capture(Call call, abi::hipStream_t stream, abi::hipStreamCaptureMode mode,
+                              Begin begin);
+
+// hipStreamEndCapture. Reaches the runtime at most once a capture: a second time crashes 6.4 and 7.2.
+abi::hipError_t end_capture(Call call, abi::hipStream_t stream, abi::hipGraph_t* graph);
+
+// hipStreamWaitEvent, which may pull the stream into a capture. `wait()` makes the real call.
+template <class Wait>
+abi::hipError_t wait_event(abi::hipStream_t stream, Wait wait);
+
+// The stream was destroyed: a capture that it began will never end.
+void abandon_capture_of(StreamKey origin);
+
+// Only the first is kept. Not with the lock held.
+void note_first_cause(Session& session, Call call, abi::hipError_t error, std::string detail);
+
+namespace detail {
+void before_capture(abi::hipStream_t stream);
+void began(Call call, abi::hipStream_t stream, abi::hipStreamCaptureMode asked);
+bool may_join(abi::hipStream_t stream);
+void may_have_joined(abi::hipStream_t stream);
+}  // namespace detail
+
+template <class Begin>
+abi::hipError_t begin_capture(Call call, abi::hipStream_t stream, abi::hipStreamCaptureMode mode,
+                              Begin begin) {
+  if (mode < abi::hipStreamCaptureModeGlobal || mode > abi::hipStreamCaptureModeRelaxed) {
+    return begin(mode);
+  }
+  detail::before_capture(stream);
+  const abi::hipError_t result = begin(abi::hipStreamCaptureModeRelaxed);
+  if (result == abi::hipSuccess) detail::began(call, stream, mode);
+  return result;
+}
+
+template <class Wait>
+abi::hipError_t wait_event(abi::hipStream_t stream, Wait wait) {
+  if (!detail::may_join(stream)) return wait();
+  detail::before_capture(stream);
+  const abi::hipError_t result = wait();
+  if (result == abi::hipSuccess) detail::may_have_joined(stream);
+  return result;
+}
+
+}  // namespace hipgraft::capture

@@ -1,0 +1,55 @@
+#include "capture/state.h"
+
+namespace hipgraft::capture {
+namespace {
+
+constinit const config::Options* options_in_force = nullptr;
+constinit thread_local char thread_mark = 0;  // its address tells threads apart
+
+}  // namespace
+
+State& state() {
+  static State* const leaked = new State;
+  return *leaked;
+}
+
+void configure(const config::Options& options) { options_in_force = new config::Options(options); }
+const config::Options& options() { return *options_in_force; }
+
+const arena::ReuseRule& reuse_rule() {
+  static constexpr arena::OrderedReuse ordered;
+  static constexpr arena::NoReuse never;
+  if (options().arena == config::Arena::noreuse) return never;
+  return ordered;
+}
+
+std::uint64_t this_thread() { return reinterpret_cast<std::uint64_t>(&thread_mark); }
+
+abi::hipStream_t spt(abi::hipStream_t stream) {
+  return reinterpret_cast<std::uint64_t>(stream) < kPerThreadHandle ? per_thread_stream() : stream;
+}
+
+StreamKey key_of(abi::hipStream_t stream) {
+  const auto handle = reinterpret_cast<std::uint64_t>(stream);
+  return {handle, handle == kPerThreadHandle ? this_thread() : 0};
+}
+
+Device& State::device(int number) {
+  return devices.try_emplace(number, options().arena != config::Arena::noreuse).first->second;
+}
+
+bool in_arena(const void* pointer) {
+  State& s = state();
+  const auto address = reinterpret_cast<arena::Address>(pointer);
+  if (address < s.lowest.load(std::memory_order_acquire) ||
+      address >= s.highest.load(std::memory_order_acquire)) {
+    return false;
+  }
+  const std::lock_guard lock(s.mutex);
+  for (const auto& [number, device] : s.devices) {
+    if (device.chunks.contains(address)) return true;
+  }
+  return false;
+}
+
+}  // namespace hipgraft::capture

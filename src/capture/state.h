@@ -1,0 +1,158 @@
+// Everything that hipgraft knows about the program's captures, graphs and arena memory, behind one
+// lock. The lock is never held across a call into HIP: such a call may wait for a lock under which
+// the runtime calls back into the program, and so into us.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "abi/types.h"
+#include "arena/chunks.h"
+#include "arena/region.h"
+#include "config/options.h"
+#include "dag/mirror.h"
+#include "report/model.h"
+#include "util/histogram.h"
+
+namespace hipgraft::capture {
+
+// A call of the program.
+struct Call {
+  const char* name;
+  const void* caller;  // return address
+};
+
+// What hipgraft answers in place of the runtime; nothing: make the call natively.
+using Answer = std::optional<abi::hipError_t>;
+
+// A stream across calls. Handle 2 (hipStreamPerThread) means another stream in each thread.
+struct StreamKey {
+  std::uint64_t handle = 0;
+  std::uint64_t thread = 0;  // 0 unless the stream is a thread's own
+  auto operator<=>(const StreamKey&) const = default;
+};
+
+constexpr std::uint64_t kPerThreadHandle = 2;
+inline abi::hipStream_t per_thread_stream() {
+  return reinterpret_cast<abi::hipStream_t>(kPerThreadHandle);
+}
+// The stream that a `_spt` function means by `stream`: no stream and the legacy stream are the
+// thread's own.
+abi::hipStream_t spt(abi::hipStream_t stream);
+StreamKey key_of(abi::hipStream_t stream);
+std::uint64_t this_thread();
+
+// The arena memory of one capture on one device. Lives as long as a graph, an exec or a block that
+// the program has not freed; its bytes then go back to the chunks, with the fences that say which
+// streams may still be running launches that use them.
+struct Memory {
+  Memory(int on, arena::Chunks& chunks, const arena::ReuseRule& rule)
+      : device(on), region(chunks, rule) {}
+  ~Memory() { region.release(region.fences()); }  // under the lock, like all of State
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  int device;
+  arena::Region region;
+  bool launching = false;                // a launch that uses it is being issued
+  std::vector<arena::Address> returned;  // escaped blocks that the program has freed: each launch
+                                         // of the graph allocates them again
+};
+using MemoryRef = std::shared_ptr<Memory>;
+
+// What an entry of the report is made from.
+struct Record {
+  report::Capture data;
+  const void* caller = nullptr;
+  std::unique_ptr<util::Histogram> host_ns;
+};
+using RecordRef = std::shared_ptr<Record>;
+
+// What a graph or an exec keeps alive.
+struct Holder {
+  std::vector<MemoryRef> memories;
+  std::vector<arena::Address> frees;  // blocks of other graphs that a launch of this one frees
+  RecordRef record;                   // of the capture it comes from
+};
+
+// A capture from begin to end.
+struct Session {
+  std::uint64_t id = 0;
+  abi::hipStream_t stream = nullptr;  // the origin
+  StreamKey origin;
+  abi::hipStreamCaptureMode asked{};  // by the program; the runtime is always asked for Relaxed
+  std::uint64_t thread = 0;           // that began it
+  Call begun{};
+  report::Site site;                   // of the call that began it
+  bool forked = false;                 // another stream has joined
+  std::vector<std::uint64_t> foreign;  // nodes that the graph had before
+  dag::Mirror mirror;
+  Holder holder;
+  std::vector<MemoryRef> own;  // by device; also in holder
+  std::uint64_t avoided_allocs = 0;
+  std::uint64_t avoided_frees = 0;
+  report::ArenaUse arena;
+  std::optional<report::Cause> first_cause;
+};
+using SessionRef = std::shared_ptr<Session>;
+
+// A stream on which graphs with arena memory were launched: what a fence names.
+struct Timeline {
+  StreamKey key;
+  abi::hipStream_t stream = nullptr;
+  abi::hipEvent_t event = nullptr;  // of ours, recorded on no other stream
+  bool sealed = false;              // the event covers all launches so far
+  bool gone = false;                // the stream was destroyed
+  bool unused = false;              // the number may be given to another stream
+};
+
+struct Device {
+  explicit Device(bool reuse) : chunks(reuse) {}
+  arena::Chunks chunks;
+};
+
+struct State {
+  std::mutex mutex;
+  std::condition_variable changed;  // a launch was issued, an ordering finished
+
+  std::unordered_map<std::uint64_t, SessionRef> sessions;  // by the runtime's capture id
+  std::map<int, Device> devices;
+  std::unordered_map<arena::Address, MemoryRef> blocks;  // alive
+  std::unordered_set<arena::Address> zombies;            // of captures that came to nothing
+  std::unordered_map<std::uint64_t, Holder> graphs;
+  std::unordered_map<std::uint64_t, Holder> execs;
+  std::vector<Timeline> timelines;
+  std::map<StreamKey, arena::Fence> timeline_of;
+  bool ordering = false;  // a thread is recording or waiting for our events
+  std::vector<RecordRef> records;
+
+  // Read without the lock, as a first look.
+  std::atomic<int> live_sessions{0};
+  std::atomic<int> known_timelines{0};
+  std::atomic<arena::Address> lowest{~arena::Address{0}};  // around all chunks
+  std::atomic<arena::Address> highest{0};
+
+  Device& device(int number);
+};
+
+// Never destroyed: the program may call HIP until its very end.
+State& state();
+
+// Set once, before anything else here is used.
+void configure(const config::Options& options);
+const config::Options& options();
+
+const arena::ReuseRule& reuse_rule();
+
+// Whether `pointer` lies in arena memory. Any thread, no lock needed.
+bool in_arena(const void* pointer);
+
+}  // namespace hipgraft::capture

@@ -1,0 +1,68 @@
+#include "dag/mirror.h"
+
+#include <algorithm>
+
+namespace hipgraft::dag {
+
+void Mirror::raise(std::vector<std::uint32_t>& clock, Place place) {
+  if (place.index == 0) return;
+  if (clock.size() <= place.chain) clock.resize(place.chain + 1, 0);
+  clock[place.chain] = std::max(clock[place.chain], place.index);
+}
+
+std::vector<std::uint32_t> Mirror::merged_clock(std::span<const NodeId> nodes) const {
+  std::vector<std::uint32_t> merged;
+  for (const NodeId id : nodes) {
+    const Node& node = at(id);
+    const std::vector<std::uint32_t>& clock = clocks_[node.clock];
+    if (merged.size() < clock.size()) merged.resize(clock.size(), 0);
+    for (std::size_t chain = 0; chain < clock.size(); ++chain) {
+      merged[chain] = std::max(merged[chain], clock[chain]);
+    }
+    raise(merged, node.place);
+  }
+  return merged;
+}
+
+// A chain may be extended by any node that its last node precedes, a child or not: side streams
+// that come and go then share a few chains.
+Place Mirror::place_behind(const std::vector<std::uint32_t>& clock) {
+  for (std::uint32_t chain = 0; chain < clock.size(); ++chain) {
+    if (clock[chain] == chain_length_[chain]) return {chain, ++chain_length_[chain]};
+  }
+  if (chain_length_.size() == kMaxChains) return {};
+  chain_length_.push_back(1);
+  return {static_cast<std::uint32_t>(chain_length_.size() - 1), 1};
+}
+
+void Mirror::add(NodeId node, std::span<const NodeId> dependencies) {
+  if (knows(node)) return;
+  if (dependencies.size() == 1) {
+    const Node parent = at(dependencies[0]);
+    if (ends_chain(parent.place)) {
+      const Place place{parent.place.chain, ++chain_length_[parent.place.chain]};
+      nodes_.emplace(node, Node{place, parent.clock});
+      return;
+    }
+  }
+  std::vector<std::uint32_t> clock = merged_clock(dependencies);
+  const Place place = place_behind(clock);
+  nodes_.emplace(node, Node{place, static_cast<std::uint32_t>(clocks_.size())});
+  clocks_.push_back(std::move(clock));
+}
+
+Frontier Mirror::frontier(std::span<const NodeId> terminals) const {
+  return Frontier(merged_clock(terminals));
+}
+
+Marks Mirror::marks(std::span<const NodeId> terminals) const {
+  Marks marks;
+  for (const NodeId id : terminals) {
+    const Place place = at(id).place;
+    if (place.index == 0) marks.never = true;
+    marks.places.push_back(place);
+  }
+  return marks;
+}
+
+}  // namespace hipgraft::dag

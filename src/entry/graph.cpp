@@ -1,0 +1,97 @@
+#include "capture/handles.h"
+#include "capture/launch.h"
+#include "entry/guard.h"
+
+using namespace hipgraft;
+using namespace hipgraft::abi;
+using runtime::real;
+
+HIPGRAFT_EXPORT hipError_t hipGraphDestroy(hipGraph_t graph) {
+  const entry::Guard guard;
+  if (!guard.ours()) return real().hipGraphDestroy(graph);
+  capture::Forgotten forgotten(graph);
+  const hipError_t result = real().hipGraphDestroy(graph);
+  if (result != hipSuccess) forgotten.restore();
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphExecDestroy(hipGraphExec_t exec) {
+  const entry::Guard guard;
+  if (!guard.ours()) return real().hipGraphExecDestroy(exec);
+  capture::Forgotten forgotten(exec);
+  const hipError_t result = real().hipGraphExecDestroy(exec);
+  if (result != hipSuccess) forgotten.restore();
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphClone(hipGraph_t* clone, hipGraph_t original) {
+  const entry::Guard guard;
+  const hipError_t result = real().hipGraphClone(clone, original);
+  if (guard.ours() && result == hipSuccess) capture::graph_cloned(original, *clone);
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphAddChildGraphNode(hipGraphNode_t* node, hipGraph_t graph,
+                                                     const hipGraphNode_t* dependencies,
+                                                     size_t numDependencies, hipGraph_t child) {
+  const entry::Guard guard;
+  const hipError_t result =
+      real().hipGraphAddChildGraphNode(node, graph, dependencies, numDependencies, child);
+  if (guard.ours() && result == hipSuccess) capture::graph_nested(child, graph);
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphInstantiate(hipGraphExec_t* exec, hipGraph_t graph,
+                                               hipGraphNode_t* errorNode, char* log,
+                                               size_t logSize) {
+  const entry::Guard guard;
+  const hipError_t result = real().hipGraphInstantiate(exec, graph, errorNode, log, logSize);
+  if (guard.ours() && result == hipSuccess) capture::graph_instantiated(graph, *exec);
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t* exec, hipGraph_t graph,
+                                                        unsigned long long flags) {
+  const entry::Guard guard;
+  const hipError_t result = real().hipGraphInstantiateWithFlags(exec, graph, flags);
+  if (guard.ours() && result == hipSuccess) capture::graph_instantiated(graph, *exec);
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphInstantiateWithParams(hipGraphExec_t* exec, hipGraph_t graph,
+                                                         hipGraphInstantiateParams* params) {
+  const entry::Guard guard;
+  const hipError_t result = real().hipGraphInstantiateWithParams(exec, graph, params);
+  if (guard.ours() && result == hipSuccess) capture::graph_instantiated(graph, *exec);
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphExecUpdate(hipGraphExec_t exec, hipGraph_t graph,
+                                              hipGraphNode_t* errorNode,
+                                              hipGraphExecUpdateResult* updated) {
+  const entry::Guard guard;
+  const hipError_t result = real().hipGraphExecUpdate(exec, graph, errorNode, updated);
+  if (guard.ours()) capture::exec_updated(exec, graph, result == hipSuccess);
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphExecChildGraphNodeSetParams(hipGraphExec_t exec,
+                                                               hipGraphNode_t node,
+                                                               hipGraph_t child) {
+  const entry::Guard guard;
+  const hipError_t result = real().hipGraphExecChildGraphNodeSetParams(exec, node, child);
+  if (guard.ours()) capture::graph_nested(child, exec);
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream) {
+  const entry::Guard guard;
+  if (!guard.ours()) return real().hipGraphLaunch(exec, stream);
+  return capture::launch(exec, stream);
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphLaunch_spt(hipGraphExec_t exec, hipStream_t stream) {
+  const entry::Guard guard;
+  if (!guard.ours()) return real().hipGraphLaunch_spt(exec, stream);
+  return capture::launch(exec, capture::spt(stream));
+}

@@ -1,0 +1,244 @@
+#include "runtime/calls.h"
+
+#include <fmt/format.h>
+
+#include "runtime/last_error.h"
+#include "runtime/real.h"
+
+namespace hipgraft::runtime {
+namespace {
+
+using namespace abi;
+
+hipGraphNode_t as_node(std::uint64_t node) { return reinterpret_cast<hipGraphNode_t>(node); }
+std::uint64_t as_id(const void* handle) { return reinterpret_cast<std::uint64_t>(handle); }
+
+// hipMalloc and hipFree are refused to a thread that is not Relaxed while a Global capture runs
+// that was begun past us.
+class Relaxed {
+ public:
+  Relaxed() { exchange(); }
+  ~Relaxed() { exchange(); }
+  Relaxed(const Relaxed&) = delete;
+  Relaxed& operator=(const Relaxed&) = delete;
+
+ private:
+  void exchange() { real().hipThreadExchangeStreamCaptureMode(&mode_); }
+  hipStreamCaptureMode mode_ = hipStreamCaptureModeRelaxed;
+};
+
+class OnDevice {
+ public:
+  explicit OnDevice(int device) : before_(current_device()) {
+    if (device != before_) real().hipSetDevice(device);
+    moved_ = device != before_;
+  }
+  ~OnDevice() {
+    if (moved_) real().hipSetDevice(before_);
+  }
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+ private:
+  int before_;
+  bool moved_ = false;
+};
+
+}  // namespace
+
+CaptureView capture_of(hipStream_t stream) {
+  const KeepLastError keep;
+  CaptureView view;
+  unsigned long long id = 0;
+  const hipGraphNode_t* terminals = nullptr;
+  std::size_t count = 0;
+  const hipError_t result = real().hipStreamGetCaptureInfo_v2(stream, &view.status, &id,
+                                                              &view.graph, &terminals, &count);
+  if (result != hipSuccess) return {};
+  if (!view.active()) return view;
+  view.id = id;
+  view.terminals.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) view.terminals.push_back(as_id(terminals[i]));
+  return view;
+}
+
+bool set_terminals(hipStream_t stream, const std::vector<std::uint64_t>& nodes) {
+  const KeepLastError keep;
+  std::vector<hipGraphNode_t> handles;
+  handles.reserve(nodes.size());
+  for (const std::uint64_t node : nodes) handles.push_back(as_node(node));
+  return real().hipStreamUpdateCaptureDependencies(stream, handles.data(), handles.size(),
+                                                   hipStreamSetCaptureDependencies) == hipSuccess;
+}
+
+void reset_invalidated(hipStream_t stream) {
+  const KeepLastError keep;
+  if (real().hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed) != hipSuccess) return;
+  hipGraph_t empty = nullptr;
+  if (real().hipStreamEndCapture(stream, &empty) == hipSuccess) real().hipGraphDestroy(empty);
+}
+
+bool dependencies_of(std::uint64_t node, std::vector<std::uint64_t>& out) {
+  const KeepLastError keep;
+  // Most nodes have one dependency: one call with room for a few answers usually suffices.
+  hipGraphNode_t few[4];
+  std::size_t count = 4;
+  std::size_t needed = 0;
+  if (real().hipGraphNodeGetDependencies(as_node(node), nullptr, &needed) != hipSuccess) {
+    return false;
+  }
+  std::vector<hipGraphNode_t> many;
+  hipGraphNode_t* list = few;
+  if (needed > count) {
+    many.resize(needed);
+    list = many.data();
+  }
+  count = needed;
+  if (needed != 0 &&
+      real().hipGraphNodeGetDependencies(as_node(node), list, &count) != hipSuccess) {
+    return false;
+  }
+  for (std::size_t i = 0; i < count; ++i) out.push_back(as_id(list[i]));
+  return true;
+}
+
+std::vector<std::uint64_t> nodes_of(hipGraph_t graph) {
+  const KeepLastError keep;
+  std::size_t count = 0;
+  if (real().hipGraphGetNodes(graph, nullptr, &count) != hipSuccess || count == 0) return {};
+  std::vector<hipGraphNode_t> handles(count);
+  if (real().hipGraphGetNodes(graph, handles.data(), &count) != hipSuccess) return {};
+  std::vector<std::uint64_t> nodes;
+  nodes.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) nodes.push_back(as_id(handles[i]));
+  return nodes;
+}
+
+std::vector<std::pair<std::uint64_t, std::uint64_t>> edges_of(hipGraph_t graph) {
+  const KeepLastError keep;
+  std::size_t count = 0;
+  if (real().hipGraphGetEdges(graph, nullptr, nullptr, &count) != hipSuccess || count == 0) {
+    return {};
+  }
+  std::vector<hipGraphNode_t> from(count);
+  std::vector<hipGraphNode_t> to(count);
+  if (real().hipGraphGetEdges(graph, from.data(), to.data(), &count) != hipSuccess) return {};
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> edges;
+  edges.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) edges.emplace_back(as_id(from[i]), as_id(to[i]));
+  return edges;
+}
+
+std::optional<hipGraphNodeType> type_of(std::uint64_t node) {
+  const KeepLastError keep;
+  hipGraphNodeType type{};
+  if (real().hipGraphNodeGetType(as_node(node), &type) != hipSuccess) return std::nullopt;
+  return type;
+}
+
+void* kernel_of(std::uint64_t node) {
+  const KeepLastError keep;
+  hipKernelNodeParams params{};
+  if (real().hipGraphKernelNodeGetParams(as_node(node), &params) != hipSuccess) return nullptr;
+  return params.func;
+}
+
+std::string kernel_name(void* function) {
+  const KeepLastError keep;
+  // The node keeps what the caller passed: a handle registered by the compiler for <<<>>>, else a
+  // module's function (hip_graph.cpp of 5.7 to 7.2).
+  const char* name = real().hipKernelNameRefByPtr(function, nullptr);
+  if (name == nullptr) name = real().hipKernelNameRef(static_cast<hipFunction_t>(function));
+  return name != nullptr ? name : "";
+}
+
+void* allocate(int device, std::size_t bytes) {
+  const KeepLastError keep;
+  const Relaxed relaxed;
+  const OnDevice on(device);
+  void* memory = nullptr;
+  return real().hipMalloc(&memory, bytes) == hipSuccess ? memory : nullptr;
+}
+
+void release(int device, void* memory) {
+  const KeepLastError keep;
+  const Relaxed relaxed;
+  const OnDevice on(device);
+  real().hipFree(memory);
+}
+
+hipError_t record_event(hipEvent_t& event, hipStream_t stream) {
+  const KeepLastError keep;
+  if (event == nullptr) {
+    const OnDevice on(device_of(stream));
+    const hipError_t created = real().hipEventCreateWithFlags(&event, hipEventDisableTiming);
+    if (created != hipSuccess) return created;
+  }
+  return real().hipEventRecord(event, stream);
+}
+
+hipError_t wait_event(hipStream_t stream, hipEvent_t event) {
+  const KeepLastError keep;
+  return real().hipStreamWaitEvent(stream, event, 0);
+}
+
+bool event_done(hipEvent_t event) {
+  const KeepLastError keep;
+  const Relaxed relaxed;
+  return event == nullptr || real().hipEventQuery(event) == hipSuccess;
+}
+
+void destroy_event(hipEvent_t event) {
+  const KeepLastError keep;
+  if (event != nullptr) real().hipEventDestroy(event);
+}
+
+int current_device() {
+  const KeepLastError keep;
+  int device = 0;
+  real().hipGetDevice(&device);
+  return device;
+}
+
+int device_count() {
+  const KeepLastError keep;
+  int count = 0;
+  return real().hipGetDeviceCount(&count) == hipSuccess ? count : 0;
+}
+
+int device_of(hipStream_t stream) {
+  const KeepLastError keep;
+  hipDevice_t device = 0;
+  if (real().hipStreamGetDevice != nullptr &&
+      real().hipStreamGetDevice(stream, &device) == hipSuccess) {
+    return device;
+  }
+  return current_device();
+}
+
+const char* error_name(hipError_t error) {
+  const char* name = real().hipGetErrorName(error);
+  return name != nullptr ? name : "unknown error";
+}
+
+std::string version() {
+  const KeepLastError keep;
+  int packed = 0;
+  if (real().hipRuntimeGetVersion(&packed) != hipSuccess) return {};
+  // HIP_VERSION = major * 10,000,000 + minor * 100,000 + patch.
+  return fmt::format("{}.{}.{}", packed / 10'000'000, packed / 100'000 % 100, packed % 100'000);
+}
+
+std::vector<std::string> device_names() {
+  const int count = device_count();
+  const KeepLastError keep;
+  std::vector<std::string> names;
+  for (int device = 0; device < count; ++device) {
+    char name[256] = "";
+    real().hipDeviceGetName(name, sizeof name, device);
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+}  // namespace hipgraft::runtime

@@ -1,0 +1,64 @@
+// What hipgraft asks of the runtime, in its own terms. None of these disturbs the thread's last
+// error. Callers hold no lock: any of them may wait for a lock of the runtime.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "abi/types.h"
+
+namespace hipgraft::runtime {
+
+// A capture as seen from one of its streams.
+struct CaptureView {
+  abi::hipStreamCaptureStatus status = abi::hipStreamCaptureStatusNone;
+  std::uint64_t id = 0;
+  abi::hipGraph_t graph = nullptr;
+  // What the next call on the stream will depend on. A copy: the runtime's own list lives until the
+  // stream captures again.
+  std::vector<std::uint64_t> terminals;
+
+  bool active() const { return status == abi::hipStreamCaptureStatusActive; }
+};
+
+CaptureView capture_of(abi::hipStream_t stream);
+bool set_terminals(abi::hipStream_t stream, const std::vector<std::uint64_t>& nodes);
+
+// After an invalidated EndCapture the runtime (6.4, 7.2) leaves the stream Invalidated and forks
+// Active; an empty capture resets them.
+void reset_invalidated(abi::hipStream_t stream);
+
+// All false or empty when the runtime refuses.
+bool dependencies_of(std::uint64_t node, std::vector<std::uint64_t>& out);
+std::vector<std::uint64_t> nodes_of(abi::hipGraph_t graph);
+std::vector<std::pair<std::uint64_t, std::uint64_t>> edges_of(abi::hipGraph_t graph);
+std::optional<abi::hipGraphNodeType> type_of(std::uint64_t node);
+// The function of a kernel node: a registered host handle or a module's function.
+void* kernel_of(std::uint64_t node);
+std::string kernel_name(void* function);
+
+// Device memory of its own allocation, on `device`; null when there is none. Allowed while anything
+// captures: the calling thread is Relaxed meanwhile.
+void* allocate(int device, std::size_t bytes);
+// Waits for the device, as hipFree does.
+void release(int device, void* memory);
+
+// Events of our own: without timing, created at first use.
+abi::hipError_t record_event(abi::hipEvent_t& event, abi::hipStream_t stream);
+abi::hipError_t wait_event(abi::hipStream_t stream, abi::hipEvent_t event);
+bool event_done(abi::hipEvent_t event);
+void destroy_event(abi::hipEvent_t event);
+
+int current_device();
+int device_count();
+// The device that work on `stream` runs on.
+int device_of(abi::hipStream_t stream);
+
+const char* error_name(abi::hipError_t error);
+std::string version();
+std::vector<std::string> device_names();
+
+}  // namespace hipgraft::runtime

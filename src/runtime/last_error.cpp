@@ -1,0 +1,44 @@
+#include "runtime/last_error.h"
+
+#include <utility>
+
+#include "runtime/real.h"
+
+namespace hipgraft::runtime {
+namespace {
+
+// What the program should see while the runtime itself holds no error.
+constinit thread_local abi::hipError_t kept = abi::hipSuccess;
+
+}  // namespace
+
+abi::hipError_t take_last_error() {
+  const abi::hipError_t newest = real().hipGetLastError();
+  const abi::hipError_t ours = std::exchange(kept, abi::hipSuccess);
+  return newest != abi::hipSuccess ? newest : ours;
+}
+
+abi::hipError_t peek_last_error() {
+  const abi::hipError_t newest = real().hipPeekAtLastError();
+  return newest != abi::hipSuccess ? newest : kept;
+}
+
+abi::hipError_t answer(abi::hipError_t error) {
+  if (error == abi::hipSuccess) return error;
+  real().hipGetLastError();  // else an older error of the runtime would hide this one
+  kept = error;
+  return error;
+}
+
+KeepLastError::KeepLastError() : before_(peek_last_error()) {}
+
+KeepLastError::~KeepLastError() {
+  if (peek_last_error() == before_) return;
+  if (before_ == abi::hipSuccess) {
+    take_last_error();
+    return;
+  }
+  answer(before_);
+}
+
+}  // namespace hipgraft::runtime
