@@ -57,8 +57,9 @@ enum hipGraphExecUpdateResult : int {
   hipGraphExecUpdateSuccess = 0,
 };
 
-constexpr unsigned hipEventDisableTiming = 0x2;
-constexpr unsigned hipStreamNonBlocking = 0x1;
+// Macros in AMD's headers.
+constexpr unsigned kEventDisableTiming = 0x2;  // hipEventDisableTiming
+constexpr unsigned kStreamNonBlocking = 0x1;   // hipStreamNonBlocking
 
 // Opaque handles. Small integers as streams are special: 0 the null stream, 1 the legacy stream, 2
 // the calling thread's own.

@@ -81,8 +81,7 @@ void Chunks::give_back(Extent extent, const Fences& fences) {
       [](const Idle& other, Address value) { return other.extent.address < value; });
   const bool joins_next = next != idle_.end() && next->extent.address == extent.end() &&
                           next->extent.address < chunk->extent.end();
-  const bool joins_previous = next != idle_.begin() &&
-                              (next - 1)->extent.end() == extent.address &&
+  const bool joins_previous = next != idle_.begin() && (next - 1)->extent.end() == extent.address &&
                               (next - 1)->extent.address >= chunk->extent.address;
   if (!joins_next && !joins_previous) {
     idle_.insert(next, Idle{extent, fences});

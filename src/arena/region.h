@@ -65,7 +65,7 @@ class Region {
   };
   std::vector<Live> live() const;
 
-  Bytes high_water() const;  // bytes of distinct addresses handed out
+  Bytes high_water() const;                  // bytes of distinct addresses handed out
   Bytes peak_live() const { return peak_; }  // most bytes alive at once, in the order of the calls
   const std::vector<Extent>& extents() const { return extents_; }
 
@@ -89,8 +89,8 @@ class Region {
 
   Chunks& chunks_;  // outlives the region
   const ReuseRule& rule_;
-  std::vector<Freed> freed_;      // by address
-  std::vector<Extent> extents_;   // all bytes taken from the chunks
+  std::vector<Freed> freed_;     // by address
+  std::vector<Extent> extents_;  // all bytes taken from the chunks
   std::unordered_map<Address, Bytes> live_;
   Fences fences_;
   Bytes live_bytes_ = 0;

@@ -65,7 +65,8 @@ std::uint64_t arena_bytes() {
   return total;
 }
 
-// Gets a chunk that a block of `bytes` fits into. False when there is none to be had; `why` says so.
+// Gets a chunk that a block of `bytes` fits into. False when there is none to be had; `why` says
+// so.
 bool grow(Session& session, int device, std::size_t bytes, std::string& why) {
   State& s = state();
   const std::uint64_t size = std::max(arena::round_up(bytes, 4096), options().arena_chunk);
@@ -134,8 +135,7 @@ bool belongs_to(const Session& session, const MemoryRef& memory) {
 }
 
 // A free that the capture records. With the lock held.
-void free_in_capture(Session& session, Address address, const MemoryRef& memory,
-                     dag::Marks marks) {
+void free_in_capture(Session& session, Address address, const MemoryRef& memory, dag::Marks marks) {
   if (belongs_to(session, memory)) {
     memory->region.free(address, std::move(marks));
     state().blocks.erase(address);
@@ -164,8 +164,8 @@ bool free_behind(const Position& at, Address address) {
   return true;
 }
 
-// A free on a stream that runs: the program's uses precede this point of it, and the next user of the
-// bytes will be ordered behind it.
+// A free on a stream that runs: the program's uses precede this point of it, and the next user of
+// the bytes will be ordered behind it.
 bool free_escaped(Address address, hipStream_t stream) {
   {
     const std::lock_guard lock(state().mutex);
@@ -190,9 +190,9 @@ Found free_unordered(Address address, int& device) {
   const MemoryRef memory = memory_of(address);
   if (memory == nullptr) return Found::nothing;
   device = memory->device;
-  const auto capturing =
-      std::find_if(s.sessions.begin(), s.sessions.end(),
-                   [&](const auto& entry) { return belongs_to(*entry.second, memory); });
+  const auto capturing = std::find_if(s.sessions.begin(), s.sessions.end(), [&](const auto& entry) {
+    return belongs_to(*entry.second, memory);
+  });
   if (capturing == s.sessions.end()) return Found::escaped;
   // Ordered by the host, not by a stream: nothing of this capture can count on it.
   free_in_capture(*capturing->second, address, memory, {.places = {}, .never = true});

@@ -16,7 +16,7 @@ using namespace abi;
 struct Kind {
   hipGraphNodeType type;
   const char* name;
-  std::uint64_t report::NodeCounts::* count;
+  std::uint64_t report::NodeCounts::*count;
 };
 
 constexpr Kind kKinds[] = {
@@ -50,10 +50,10 @@ class KernelTally {
 
   std::vector<report::NamedCount> by_name() const {
     std::vector<report::NamedCount> kernels;
-    for (const auto& [function, entry] : by_function_) {
-      const auto same = std::find_if(kernels.begin(), kernels.end(), [&](const auto& other) {
-        return other.name == entry.name;
-      });
+    for (const auto& tallied : by_function_) {
+      const report::NamedCount& entry = tallied.second;
+      const auto same = std::find_if(kernels.begin(), kernels.end(),
+                                     [&](const auto& other) { return other.name == entry.name; });
       if (same == kernels.end()) {
         kernels.push_back(entry);
       } else {
@@ -101,8 +101,8 @@ Census take_census(hipGraph_t graph) {
     if (type == hipGraphNodeTypeKernel) name = kernels.count(runtime::kernel_of(nodes[i]));
     if (!detail) continue;
     census.graph.nodes.push_back(
-        {i, kind != nullptr ? kind->name
-                            : fmt::format("type {}", type ? static_cast<int>(*type) : -1),
+        {i,
+         kind != nullptr ? kind->name : fmt::format("type {}", type ? static_cast<int>(*type) : -1),
          name});
   }
   census.kernels = kernels.by_name();

@@ -1,6 +1,6 @@
-// Which graph and which exec keeps which arena memory alive. Counted by handles, not by the runtime's
-// user objects: hipGraphExecUpdate makes an exec use the new graph's memory without retaining its
-// user objects (hip_graph.cpp of 5.7 to 7.2).
+// Which graph and which exec keeps which arena memory alive. Counted by handles, not by the
+// runtime's user objects: hipGraphExecUpdate makes an exec use the new graph's memory without
+// retaining its user objects (hip_graph.cpp of 5.7 to 7.2).
 #pragma once
 
 #include "capture/state.h"

@@ -55,11 +55,9 @@ hipError_t record(arena::Fence fence, Timeline& at) {
 hipError_t order_after_one(arena::Fence fence, hipStream_t stream) {
   Timeline at = timeline(fence);
   if (at.unused) return hipSuccess;
-  if (!at.sealed) {
-    const hipError_t recorded = record(fence, at);
-    if (recorded != hipSuccess) return recorded;
-  }
-  return runtime::wait_event(stream, at.event);
+  if (at.sealed) return runtime::wait_event(stream, at.relayed);
+  const hipError_t recorded = record(fence, at);
+  return recorded == hipSuccess ? runtime::wait_event(stream, at.event) : recorded;
 }
 
 }  // namespace
@@ -91,13 +89,35 @@ hipError_t order_after(const arena::Fences& fences, hipStream_t stream) {
   return hipSuccess;
 }
 
+namespace {
+
+// Leaves the timeline with an event that depends on nothing but our own stream.
+hipError_t record_relayed(arena::Fence fence, Timeline& at) {
+  hipError_t result = record(fence, at);
+  if (result != hipSuccess) return result;
+  const hipStream_t relay = runtime::own_stream(runtime::device_of(at.stream));
+  if (relay == nullptr) return hipErrorOutOfMemory;
+  result = runtime::wait_event(relay, at.event);
+  if (result != hipSuccess) return result;
+  Timeline relayed = at;
+  relayed.stream = relay;
+  relayed.event = at.relayed;
+  result = runtime::record_event(relayed.event, relay);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.timelines[fence].relayed = relayed.event;
+  return result;
+}
+
+}  // namespace
+
 void seal(hipStream_t stream) {
   const std::optional<arena::Fence> fence = known_timeline(key_of(stream));
   if (!fence) return;
   const Ordering ordering;
   Timeline at = timeline(*fence);
   if (at.sealed || runtime::capture_of(stream).active()) return;
-  if (record(*fence, at) != hipSuccess) return;
+  if (record_relayed(*fence, at) != hipSuccess) return;
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.timelines[*fence].sealed = true;
@@ -132,8 +152,9 @@ void settle_timelines() {
   }
   for (arena::Fence fence = 0; fence < count; ++fence) {
     const Timeline at = timeline(fence);
-    if (!at.gone || at.unused || !runtime::event_done(at.event)) continue;
+    if (!at.gone || at.unused || !runtime::event_done(at.relayed)) continue;
     runtime::destroy_event(at.event);
+    runtime::destroy_event(at.relayed);
     const std::lock_guard lock(s.mutex);
     s.timelines[fence] = Timeline{};
     s.timelines[fence].unused = true;

@@ -4,7 +4,9 @@
 // carry. To use them on another stream is to wait there for an event recorded on the timeline's
 // stream: only then, so that a program that launches on one stream pays nothing. Before the stream
 // is destroyed or captures, when nothing could be recorded on it any more, its timeline is sealed:
-// an event is recorded in advance.
+// an event is recorded in advance. It is recorded on a stream of our own that has waited for the
+// other: the runtime refuses to wait for an event of a stream that now captures (905), and takes
+// the event of a destroyed stream for done (hip_event.cpp of 5.7 to 7.2).
 //
 // Events are touched by one thread at a time (State::ordering). Only launches, stream destruction
 // and capture begin wait for that, never a free or a graph's destruction, which the runtime's

@@ -79,8 +79,7 @@ report::Capture describe(const Session& session, report::Status status, const Ce
 bool same(const Record& record, const void* caller, const report::Capture& data) {
   return record.caller == caller && record.data.status == data.status &&
          record.data.native == data.native && record.data.captured == data.captured &&
-         record.data.edges == data.edges &&
-         record.data.has_first_cause == data.has_first_cause;
+         record.data.edges == data.edges && record.data.has_first_cause == data.has_first_cause;
 }
 
 // The entry shows the capture that needed most.

@@ -15,8 +15,8 @@ struct Position {
   bool known = false;  // the mirror knows all that precedes the terminals
 };
 
-// Asks the runtime, so that nodes added by libraries, by hand or on streams that joined count. Brings
-// the session's mirror up to date. Nothing when the stream is in no such capture.
+// Asks the runtime, so that nodes added by libraries, by hand or on streams that joined count.
+// Brings the session's mirror up to date. Nothing when the stream is in no such capture.
 std::optional<Position> position(abi::hipStream_t stream);
 
 // hipStreamBeginCapture and hipStreamBeginCaptureToGraph. `begin(mode)` makes the real call; it is
@@ -26,7 +26,8 @@ template <class Begin>
 abi::hipError_t begin_capture(Call call, abi::hipStream_t stream, abi::hipStreamCaptureMode mode,
                               Begin begin);
 
-// hipStreamEndCapture. Reaches the runtime at most once a capture: a second time crashes 6.4 and 7.2.
+// hipStreamEndCapture. Reaches the runtime at most once a capture: a second time crashes 6.4
+// and 7.2.
 abi::hipError_t end_capture(Call call, abi::hipStream_t stream, abi::hipGraph_t* graph);
 
 // hipStreamWaitEvent, which may pull the stream into a capture. `wait()` makes the real call.

@@ -37,7 +37,10 @@ using Answer = std::optional<abi::hipError_t>;
 struct StreamKey {
   std::uint64_t handle = 0;
   std::uint64_t thread = 0;  // 0 unless the stream is a thread's own
-  auto operator<=>(const StreamKey&) const = default;
+  bool operator==(const StreamKey&) const = default;
+  bool operator<(const StreamKey& other) const {
+    return handle != other.handle ? handle < other.handle : thread < other.thread;
+  }
 };
 
 constexpr std::uint64_t kPerThreadHandle = 2;
@@ -108,10 +111,11 @@ using SessionRef = std::shared_ptr<Session>;
 struct Timeline {
   StreamKey key;
   abi::hipStream_t stream = nullptr;
-  abi::hipEvent_t event = nullptr;  // of ours, recorded on no other stream
-  bool sealed = false;              // the event covers all launches so far
-  bool gone = false;                // the stream was destroyed
-  bool unused = false;              // the number may be given to another stream
+  abi::hipEvent_t event = nullptr;    // of ours, recorded on this stream only
+  abi::hipEvent_t relayed = nullptr;  // the same point, recorded on a stream of ours
+  bool sealed = false;                // `relayed` covers all launches so far
+  bool gone = false;                  // the stream was destroyed
+  bool unused = false;                // the number may be given to another stream
 };
 
 struct Device {

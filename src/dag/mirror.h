@@ -6,7 +6,8 @@
 // clock. "a precedes or is b" is then one comparison. A node that merely extends its parent's chain
 // shares the parent's clock, so memory grows with the joins of the graph and not with its nodes.
 //
-// Edges that the program adds later to nodes already known only add order; not knowing them is safe.
+// Edges that the program adds later to nodes already known only add order; not knowing them is
+// safe.
 #pragma once
 
 #include <cstdint>
@@ -63,8 +64,8 @@ class Mirror {
 
  private:
   struct Node {
-    Place place;               // index 0: has no place
-    std::uint32_t clock = 0;   // into clocks_
+    Place place;              // index 0: has no place
+    std::uint32_t clock = 0;  // into clocks_
   };
 
   const Node& at(NodeId node) const { return nodes_.find(node)->second; }

@@ -4,11 +4,12 @@
 
 namespace hipgraft::entry {
 
-// False with HIPGRAFT=off and in a forked child, where HIP does not work anyway. The first call of a
-// process reads the options. Thread-safe, also from static constructors.
+// False with HIPGRAFT=off and in a forked child, where HIP does not work anyway. The first call of
+// a process reads the options. Thread-safe, also from static constructors.
 bool active();
 
-// Rewrites the report's files if a second has passed since the last time; after a capture has ended.
+// Rewrites the report's files if a second has passed since the last time; after a capture has
+// ended.
 void report_progress();
 
 // Writes all reports now.

@@ -22,8 +22,8 @@ hipError_t end(capture::Call call, hipStream_t stream, hipGraph_t* graph) {
 }
 
 hipError_t wait(hipStream_t stream, hipEvent_t event, unsigned int flags) {
-  return capture::wait_event(
-      stream, [&] { return real().hipStreamWaitEvent(stream, event, flags); });
+  return capture::wait_event(stream,
+                             [&] { return real().hipStreamWaitEvent(stream, event, flags); });
 }
 
 }  // namespace
@@ -41,9 +41,11 @@ HIPGRAFT_EXPORT hipError_t hipStreamBeginCapture_spt(hipStream_t stream,
   return begin(HIPGRAFT_THIS_CALL(hipStreamBeginCapture_spt), capture::spt(stream), mode);
 }
 
-HIPGRAFT_EXPORT hipError_t hipStreamBeginCaptureToGraph(
-    hipStream_t stream, hipGraph_t graph, const hipGraphNode_t* dependencies,
-    const hipGraphEdgeData* dependencyData, size_t numDependencies, hipStreamCaptureMode mode) {
+HIPGRAFT_EXPORT hipError_t hipStreamBeginCaptureToGraph(hipStream_t stream, hipGraph_t graph,
+                                                        const hipGraphNode_t* dependencies,
+                                                        const hipGraphEdgeData* dependencyData,
+                                                        size_t numDependencies,
+                                                        hipStreamCaptureMode mode) {
   const entry::Guard guard;
   const auto begin_to_graph = [&](hipStreamCaptureMode asked) {
     return real().hipStreamBeginCaptureToGraph(stream, graph, dependencies, dependencyData,

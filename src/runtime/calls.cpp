@@ -52,8 +52,8 @@ CaptureView capture_of(hipStream_t stream) {
   unsigned long long id = 0;
   const hipGraphNode_t* terminals = nullptr;
   std::size_t count = 0;
-  const hipError_t result = real().hipStreamGetCaptureInfo_v2(stream, &view.status, &id,
-                                                              &view.graph, &terminals, &count);
+  const hipError_t result =
+      real().hipStreamGetCaptureInfo_v2(stream, &view.status, &id, &view.graph, &terminals, &count);
   if (result != hipSuccess) return {};
   if (!view.active()) return view;
   view.id = id;
@@ -171,7 +171,7 @@ hipError_t record_event(hipEvent_t& event, hipStream_t stream) {
   const KeepLastError keep;
   if (event == nullptr) {
     const OnDevice on(device_of(stream));
-    const hipError_t created = real().hipEventCreateWithFlags(&event, hipEventDisableTiming);
+    const hipError_t created = real().hipEventCreateWithFlags(&event, kEventDisableTiming);
     if (created != hipSuccess) return created;
   }
   return real().hipEventRecord(event, stream);
@@ -191,6 +191,21 @@ bool event_done(hipEvent_t event) {
 void destroy_event(hipEvent_t event) {
   const KeepLastError keep;
   if (event != nullptr) real().hipEventDestroy(event);
+}
+
+hipStream_t own_stream(int device) {
+  static std::vector<hipStream_t>* const streams = new std::vector<hipStream_t>;
+  const auto index = static_cast<std::size_t>(device);
+  if (streams->size() <= index) streams->resize(index + 1, nullptr);
+  hipStream_t& stream = (*streams)[index];
+  if (stream == nullptr) {
+    const KeepLastError keep;
+    const OnDevice on(device);
+    if (real().hipStreamCreateWithFlags(&stream, kStreamNonBlocking) != hipSuccess) {
+      stream = nullptr;
+    }
+  }
+  return stream;
 }
 
 int current_device() {

@@ -52,6 +52,10 @@ abi::hipError_t wait_event(abi::hipStream_t stream, abi::hipEvent_t event);
 bool event_done(abi::hipEvent_t event);
 void destroy_event(abi::hipEvent_t event);
 
+// A non-blocking stream of ours on the device, which never captures; null if there is none to be
+// had. Not thread-safe. Never destroyed.
+abi::hipStream_t own_stream(int device);
+
 int current_device();
 int device_count();
 // The device that work on `stream` runs on.

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
@@ -40,6 +41,14 @@ class SigpipeHeld {
   bool was_pending_ = false;
 };
 
+// The host may have made its stderr non-blocking.
+bool writable_soon(int fd) {
+  constexpr int kPatienceMs = 1000;
+  pollfd wait{fd, POLLOUT, 0};
+  const int ready = poll(&wait, 1, kPatienceMs);
+  return ready > 0 || (ready < 0 && errno == EINTR);
+}
+
 }  // namespace
 
 bool write_all(int fd, std::string_view bytes) noexcept {
@@ -50,8 +59,9 @@ bool write_all(int fd, std::string_view bytes) noexcept {
       bytes.remove_prefix(static_cast<std::size_t>(written));
       continue;
     }
-    if (errno == EINTR) continue;
     const int error = errno;
+    if (error == EINTR) continue;
+    if (error == EAGAIN && writable_soon(fd)) continue;
     if (error == EPIPE) sigpipe.drop_ours();
     errno = error;
     return false;

@@ -77,7 +77,8 @@ uint64_t memory_available(const Agent& agent) {
 
 hsa_status_t answer_uuid(const Agent& agent, void* out) {
   char uuid[24];
-  std::snprintf(uuid, sizeof uuid, "%s-%016x", agent.is_gpu() ? "GPU" : "CPU", 0x50f7a6e0u + agent.node);
+  std::snprintf(uuid, sizeof uuid, "%s-%016x", agent.is_gpu() ? "GPU" : "CPU",
+                0x50f7a6e0u + agent.node);
   return answer_text(out, 21, uuid);
 }
 
@@ -268,8 +269,7 @@ uint64_t now_ns() {
 }
 
 const std::vector<Agent*>& agents() {
-  static const std::vector<Agent*>& all =
-      *new std::vector<Agent*>{make_cpu(0), make_gpu(1)};
+  static const std::vector<Agent*>& all = *new std::vector<Agent*>{make_cpu(0), make_gpu(1)};
   return all;
 }
 
@@ -417,8 +417,8 @@ hsa_status_t hsa_agent_major_extension_supported(uint16_t extension, hsa_agent_t
   return softagent::answer_image_extension(extension, result);
 }
 
-hsa_status_t hsa_system_get_major_extension_table(uint16_t extension, uint16_t,
-                                                  size_t table_length, void* table) {
+hsa_status_t hsa_system_get_major_extension_table(uint16_t extension, uint16_t, size_t table_length,
+                                                  void* table) {
   SOFTAGENT_CALL_WITH("extension=0x%x", extension);
   if (!table) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   if (extension != HSA_EXTENSION_AMD_LOADER) return HSA_STATUS_ERROR;
@@ -475,10 +475,8 @@ hsa_status_t hsa_isa_get_info_alt(hsa_isa_t isa, hsa_isa_info_t attribute, void*
   }
 }
 
-hsa_status_t hsa_amd_agent_iterate_memory_pools(hsa_agent_t handle,
-                                                hsa_status_t (*callback)(hsa_amd_memory_pool_t,
-                                                                         void*),
-                                                void* data) {
+hsa_status_t hsa_amd_agent_iterate_memory_pools(
+    hsa_agent_t handle, hsa_status_t (*callback)(hsa_amd_memory_pool_t, void*), void* data) {
   SOFTAGENT_CALL();
   const Agent* agent = softagent::find_agent(handle);
   if (!agent) return HSA_STATUS_ERROR_INVALID_AGENT;

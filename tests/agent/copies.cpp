@@ -60,7 +60,8 @@ class CopyEngine {
       bool idle = false;
       {
         const std::lock_guard lock(mutex_);
-        const auto job = std::find_if(jobs_.begin(), jobs_.end(), [](const Job& j) { return j.ready(); });
+        const auto job =
+            std::find_if(jobs_.begin(), jobs_.end(), [](const Job& j) { return j.ready(); });
         if (job != jobs_.end()) taken.splice(taken.end(), jobs_, job);
         idle = jobs_.empty();
       }
@@ -68,8 +69,8 @@ class CopyEngine {
         execute(taken.front());
         continue;
       }
-      signal_activity().wait_beyond(
-          generation, idle ? std::chrono::seconds(1) : std::chrono::milliseconds(2));
+      signal_activity().wait_beyond(generation,
+                                    idle ? std::chrono::seconds(1) : std::chrono::milliseconds(2));
     }
   }
 
@@ -124,8 +125,7 @@ hsa_status_t hsa_amd_memory_async_copy(void* dst, hsa_agent_t, const void* src, 
 }
 
 hsa_status_t hsa_amd_memory_async_copy_on_engine(void* dst, hsa_agent_t, const void* src,
-                                                 hsa_agent_t, size_t size,
-                                                 uint32_t num_dep_signals,
+                                                 hsa_agent_t, size_t size, uint32_t num_dep_signals,
                                                  const hsa_signal_t* dep_signals,
                                                  hsa_signal_t completion_signal,
                                                  hsa_amd_sdma_engine_id_t, bool) {

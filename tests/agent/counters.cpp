@@ -75,9 +75,7 @@ void trace(const char* format, ...) {
 
 }  // namespace softagent
 
-uint64_t softagent_count(const char* name) {
-  return name ? softagent::Counter::total(name) : 0;
-}
+uint64_t softagent_count(const char* name) { return name ? softagent::Counter::total(name) : 0; }
 
 void softagent_reset_counts(void) { softagent::Counter::reset_all(); }
 

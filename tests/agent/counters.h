@@ -36,24 +36,24 @@ __attribute__((format(printf, 1, 2))) void trace(const char* format, ...);
 }  // namespace softagent
 
 // First statement of every HSA function.
-#define SOFTAGENT_CALL()                                               \
-  do {                                                           \
-    static constinit softagent::Counter call_counter{__func__};  \
-    call_counter.hit();                                          \
-    if (softagent::tracing()) softagent::trace("%s", __func__);  \
+#define SOFTAGENT_CALL()                                        \
+  do {                                                          \
+    static constinit softagent::Counter call_counter{__func__}; \
+    call_counter.hit();                                         \
+    if (softagent::tracing()) softagent::trace("%s", __func__); \
   } while (false)
 
 // The same with the arguments worth a look: SOFTAGENT_CALL_WITH("size=%zu", size).
-#define SOFTAGENT_CALL_WITH(format, ...)                                                        \
-  do {                                                                                    \
-    static constinit softagent::Counter call_counter{__func__};                           \
-    call_counter.hit();                                                                   \
-    if (softagent::tracing()) softagent::trace("%s " format, __func__, __VA_ARGS__);      \
+#define SOFTAGENT_CALL_WITH(format, ...)                                             \
+  do {                                                                               \
+    static constinit softagent::Counter call_counter{__func__};                      \
+    call_counter.hit();                                                              \
+    if (softagent::tracing()) softagent::trace("%s " format, __func__, __VA_ARGS__); \
   } while (false)
 
 // Anything else that is counted.
-#define COUNT(name)                                      \
-  do {                                                   \
+#define COUNT(name)                                          \
+  do {                                                       \
     static constinit softagent::Counter event_counter{name}; \
-    event_counter.hit();                                 \
+    event_counter.hit();                                     \
   } while (false)

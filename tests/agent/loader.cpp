@@ -169,7 +169,8 @@ class CodeObject {
       const std::unique_lock lock(kernels_mutex);
       kernels_by_object()[reinterpret_cast<uint64_t>(address)] = kernel.get();
     }
-    symbols[std::string(name)] = {std::string(name), &agent_, address, entry.st_size,
+    symbols[std::string(name)] = {std::string(name), &agent_,
+                                  address,           entry.st_size,
                                   std::move(kernel), is_writable(entry.st_value)};
   }
 
@@ -375,11 +376,9 @@ hsa_status_t hsa_executable_symbol_get_info(hsa_executable_symbol_t symbol,
   return softagent::symbol_info(*reinterpret_cast<const Symbol*>(symbol.handle), attribute, value);
 }
 
-hsa_status_t hsa_executable_iterate_symbols(hsa_executable_t executable,
-                                            hsa_status_t (*callback)(hsa_executable_t,
-                                                                     hsa_executable_symbol_t,
-                                                                     void*),
-                                            void* data) {
+hsa_status_t hsa_executable_iterate_symbols(
+    hsa_executable_t executable,
+    hsa_status_t (*callback)(hsa_executable_t, hsa_executable_symbol_t, void*), void* data) {
   SOFTAGENT_CALL();
   for (const auto& [name, symbol] : softagent::from(executable)->symbols) {
     const hsa_status_t status =

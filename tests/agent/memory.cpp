@@ -140,7 +140,8 @@ bool describe(const void* pointer, AddressInfo& info, void*& user_data) {
   if (const auto found = find_covering(registry().allocated, pointer);
       found != registry().allocated.end()) {
     const Block& block = found->second;
-    info = {HSA_EXT_POINTER_TYPE_HSA, reinterpret_cast<void*>(found->first), block.size, block.pool};
+    info = {HSA_EXT_POINTER_TYPE_HSA, reinterpret_cast<void*>(found->first), block.size,
+            block.pool};
     user_data = block.user_data;
     return true;
   }
@@ -184,11 +185,11 @@ void give_back(void* address, size_t size) {
 hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, size_t size, uint32_t,
                                           void** ptr) {
   softagent::Pool* pool = softagent::find_pool(memory_pool);
-  const hsa_status_t status =
-      pool ? softagent::allocate(*pool, size, ptr)
-           : static_cast<hsa_status_t>(HSA_STATUS_ERROR_INVALID_MEMORY_POOL);
+  const hsa_status_t status = pool
+                                  ? softagent::allocate(*pool, size, ptr)
+                                  : static_cast<hsa_status_t>(HSA_STATUS_ERROR_INVALID_MEMORY_POOL);
   SOFTAGENT_CALL_WITH("size=%zu -> 0x%x %p", size, static_cast<unsigned>(status),
-                status == HSA_STATUS_SUCCESS ? *ptr : nullptr);
+                      status == HSA_STATUS_SUCCESS ? *ptr : nullptr);
   return status;
 }
 

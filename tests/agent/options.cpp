@@ -34,7 +34,8 @@ bool parse_size(std::string_view text, uint64_t& out) {
   if (text.empty()) return false;
   static constexpr std::string_view units = "KMG";
   const size_t unit = units.find(text.back());
-  const unsigned shift = unit == std::string_view::npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
+  const unsigned shift =
+      unit == std::string_view::npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
   if (shift) text.remove_suffix(1);
   uint64_t number = 0;
   if (!parse_integer(text, number) || number == 0 || number > UINT64_MAX >> shift) return false;

@@ -126,8 +126,9 @@ class Queue {
       COUNT("kernels.missing");
       return;
     }
-    if (tracing()) trace("run %s queue=%llu", kernel->name().c_str(),
-                         static_cast<unsigned long long>(amd_.hsa_queue.id));
+    if (tracing())
+      trace("run %s queue=%llu", kernel->name().c_str(),
+            static_cast<unsigned long long>(amd_.hsa_queue.id));
     const uint32_t grid[3] = {packet.grid_size_x, packet.grid_size_y, packet.grid_size_z};
     const uint16_t block[3] = {packet.workgroup_size_x, packet.workgroup_size_y,
                                packet.workgroup_size_z};
@@ -151,7 +152,8 @@ class Queue {
       return !any_signal || stopping_.load();
     };
     // Several signals have no common wait point; the doorbell's looks at them often enough.
-    doorbell_->wait_point().wait(any_zero, Clock::time_point::max(), std::chrono::microseconds(100));
+    doorbell_->wait_point().wait(any_zero, Clock::time_point::max(),
+                                 std::chrono::microseconds(100));
   }
 
   void wait_for_value(const hsa_amd_barrier_value_packet_t& packet) {
@@ -233,27 +235,27 @@ hsa_status_t hsa_amd_profiling_get_dispatch_time(hsa_agent_t, hsa_signal_t signa
 }
 
 // Everything below is sequentially consistent, whatever order the name asks for.
-#define QUEUE_LOAD(which, order)                                              \
-  uint64_t hsa_queue_load_##which##_##order(const hsa_queue_t* queue) {       \
-    SOFTAGENT_CALL();                                                               \
-    return Queue::from(queue)->which().load();                                \
+#define QUEUE_LOAD(which, order)                                        \
+  uint64_t hsa_queue_load_##which##_##order(const hsa_queue_t* queue) { \
+    SOFTAGENT_CALL();                                                   \
+    return Queue::from(queue)->which().load();                          \
   }
-#define QUEUE_STORE(which, order)                                                      \
-  void hsa_queue_store_##which##_##order(const hsa_queue_t* queue, uint64_t value) {   \
-    SOFTAGENT_CALL();                                                                        \
-    Queue::from(queue)->which().store(value);                                          \
+#define QUEUE_STORE(which, order)                                                    \
+  void hsa_queue_store_##which##_##order(const hsa_queue_t* queue, uint64_t value) { \
+    SOFTAGENT_CALL();                                                                \
+    Queue::from(queue)->which().store(value);                                        \
   }
-#define QUEUE_ADD(order)                                                                       \
-  uint64_t hsa_queue_add_write_index_##order(const hsa_queue_t* queue, uint64_t value) {       \
-    SOFTAGENT_CALL();                                                                                \
-    return Queue::from(queue)->write_index().fetch_add(value);                                 \
+#define QUEUE_ADD(order)                                                                 \
+  uint64_t hsa_queue_add_write_index_##order(const hsa_queue_t* queue, uint64_t value) { \
+    SOFTAGENT_CALL();                                                                    \
+    return Queue::from(queue)->write_index().fetch_add(value);                           \
   }
-#define QUEUE_CAS(order)                                                                        \
-  uint64_t hsa_queue_cas_write_index_##order(const hsa_queue_t* queue, uint64_t expected,       \
-                                             uint64_t value) {                                  \
-    SOFTAGENT_CALL();                                                                                 \
-    Queue::from(queue)->write_index().compare_exchange_strong(expected, value);                 \
-    return expected;                                                                            \
+#define QUEUE_CAS(order)                                                                  \
+  uint64_t hsa_queue_cas_write_index_##order(const hsa_queue_t* queue, uint64_t expected, \
+                                             uint64_t value) {                            \
+    SOFTAGENT_CALL();                                                                     \
+    Queue::from(queue)->write_index().compare_exchange_strong(expected, value);           \
+    return expected;                                                                      \
   }
 #define QUEUE_MODIFY(order) QUEUE_ADD(order) QUEUE_CAS(order)
 

@@ -46,7 +46,7 @@ class SignalPool {
 
   void* take() {
     const std::lock_guard lock(mutex_);
-    if (destroyed_.size() < rest_size) return ::operator new(sizeof(Signal), std::align_val_t{64});
+    if (destroyed_.size() < rest_size) return ::operator new (sizeof(Signal), std::align_val_t{64});
     void* memory = destroyed_.front();
     destroyed_.pop_front();
     return memory;
@@ -100,8 +100,8 @@ class AsyncHandlers {
         handlers.splice(handlers.end(), incoming_);
       }
       if (call_ready(handlers)) continue;
-      signal_activity().wait_beyond(generation, handlers.empty() ? std::chrono::seconds(1)
-                                                                 : std::chrono::milliseconds(2));
+      signal_activity().wait_beyond(
+          generation, handlers.empty() ? std::chrono::seconds(1) : std::chrono::milliseconds(2));
     }
   }
 
@@ -228,71 +228,70 @@ hsa_status_t hsa_amd_signal_async_handler(hsa_signal_t signal, hsa_signal_condit
 }
 
 // Everything below is sequentially consistent, whatever order the name asks for.
-#define SIGNAL_WAIT(order)                                                                       \
-  hsa_signal_value_t hsa_signal_wait_##order(                                                    \
-      hsa_signal_t signal, hsa_signal_condition_t condition, hsa_signal_value_t compare_value,   \
-      uint64_t timeout_hint, hsa_wait_state_t) {                                                 \
-    SOFTAGENT_CALL();                                                                                  \
-    return softagent::wait_for_signal(signal, condition, compare_value, timeout_hint);           \
+#define SIGNAL_WAIT(order)                                                                     \
+  hsa_signal_value_t hsa_signal_wait_##order(                                                  \
+      hsa_signal_t signal, hsa_signal_condition_t condition, hsa_signal_value_t compare_value, \
+      uint64_t timeout_hint, hsa_wait_state_t) {                                               \
+    SOFTAGENT_CALL();                                                                          \
+    return softagent::wait_for_signal(signal, condition, compare_value, timeout_hint);         \
   }
 SIGNAL_WAIT(scacquire)
 SIGNAL_WAIT(acquire)
 SIGNAL_WAIT(relaxed)
 
-#define SIGNAL_LOAD(order)                                         \
+#define SIGNAL_LOAD(order)                                          \
   hsa_signal_value_t hsa_signal_load_##order(hsa_signal_t signal) { \
-    SOFTAGENT_CALL();                                                    \
-    return Signal::from(signal)->load();                           \
+    SOFTAGENT_CALL();                                               \
+    return Signal::from(signal)->load();                            \
   }
 SIGNAL_LOAD(scacquire)
 SIGNAL_LOAD(acquire)
 SIGNAL_LOAD(relaxed)
 
-#define SIGNAL_SILENT_STORE(order)                                                       \
-  void hsa_signal_silent_store_##order(hsa_signal_t signal, hsa_signal_value_t value) {  \
-    SOFTAGENT_CALL();                                                                          \
-    Signal::from(signal)->store_silently(value);                                         \
+#define SIGNAL_SILENT_STORE(order)                                                      \
+  void hsa_signal_silent_store_##order(hsa_signal_t signal, hsa_signal_value_t value) { \
+    SOFTAGENT_CALL();                                                                   \
+    Signal::from(signal)->store_silently(value);                                        \
   }
 SIGNAL_SILENT_STORE(relaxed)
 SIGNAL_SILENT_STORE(screlease)
 
 #define SIGNAL_STORE(order)                                                      \
   void hsa_signal_store_##order(hsa_signal_t signal, hsa_signal_value_t value) { \
-    SOFTAGENT_CALL();                                                                  \
+    SOFTAGENT_CALL();                                                            \
     Signal::from(signal)->update([=](auto current) { current.store(value); });   \
   }
 SIGNAL_STORE(relaxed)
 SIGNAL_STORE(release)
 SIGNAL_STORE(screlease)
 
-#define SIGNAL_MODIFY(operation, method, order)                                             \
-  void hsa_signal_##operation##_##order(hsa_signal_t signal, hsa_signal_value_t value) {    \
+#define SIGNAL_MODIFY(operation, method, order)                                          \
+  void hsa_signal_##operation##_##order(hsa_signal_t signal, hsa_signal_value_t value) { \
+    SOFTAGENT_CALL();                                                                    \
+    Signal::from(signal)->update([=](auto current) { current.method(value); });          \
+  }
+#define SIGNAL_EXCHANGE(order)                                                                    \
+  hsa_signal_value_t hsa_signal_exchange_##order(hsa_signal_t signal, hsa_signal_value_t value) { \
     SOFTAGENT_CALL();                                                                             \
-    Signal::from(signal)->update([=](auto current) { current.method(value); });             \
+    return Signal::from(signal)->update([=](auto current) { return current.exchange(value); });   \
   }
-#define SIGNAL_EXCHANGE(order)                                                               \
-  hsa_signal_value_t hsa_signal_exchange_##order(hsa_signal_t signal,                        \
-                                                 hsa_signal_value_t value) {                 \
-    SOFTAGENT_CALL();                                                                              \
-    return Signal::from(signal)->update([=](auto current) { return current.exchange(value); }); \
+#define SIGNAL_CAS(order)                                                                     \
+  hsa_signal_value_t hsa_signal_cas_##order(hsa_signal_t signal, hsa_signal_value_t expected, \
+                                            hsa_signal_value_t value) {                       \
+    SOFTAGENT_CALL();                                                                         \
+    return Signal::from(signal)->update([=](auto current) {                                   \
+      hsa_signal_value_t seen = expected;                                                     \
+      current.compare_exchange_strong(seen, value);                                           \
+      return seen;                                                                            \
+    });                                                                                       \
   }
-#define SIGNAL_CAS(order)                                                                         \
-  hsa_signal_value_t hsa_signal_cas_##order(hsa_signal_t signal, hsa_signal_value_t expected,     \
-                                            hsa_signal_value_t value) {                           \
-    SOFTAGENT_CALL();                                                                                   \
-    return Signal::from(signal)->update([=](auto current) {                                       \
-      hsa_signal_value_t seen = expected;                                                         \
-      current.compare_exchange_strong(seen, value);                                               \
-      return seen;                                                                                \
-    });                                                                                           \
-  }
-#define SIGNAL_ALL_MODIFICATIONS(order)       \
-  SIGNAL_MODIFY(add, fetch_add, order)        \
-  SIGNAL_MODIFY(subtract, fetch_sub, order)   \
-  SIGNAL_MODIFY(and, fetch_and, order)        \
-  SIGNAL_MODIFY(or, fetch_or, order)          \
-  SIGNAL_MODIFY(xor, fetch_xor, order)        \
-  SIGNAL_EXCHANGE(order)                      \
+#define SIGNAL_ALL_MODIFICATIONS(order)     \
+  SIGNAL_MODIFY(add, fetch_add, order)      \
+  SIGNAL_MODIFY(subtract, fetch_sub, order) \
+  SIGNAL_MODIFY(and, fetch_and, order)      \
+  SIGNAL_MODIFY(or, fetch_or, order)        \
+  SIGNAL_MODIFY(xor, fetch_xor, order)      \
+  SIGNAL_EXCHANGE(order)                    \
   SIGNAL_CAS(order)
 SIGNAL_ALL_MODIFICATIONS(relaxed)
 SIGNAL_ALL_MODIFICATIONS(acquire)

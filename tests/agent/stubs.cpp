@@ -1,5 +1,5 @@
-// Every other function of the HSA library: says its name and fails. The HSA headers are not included
-// here, so that one signature does for all.
+// Every other function of the HSA library: says its name and fails. The HSA headers are not
+// included here, so that one signature does for all.
 #include <cstdio>
 
 #include "counters.h"

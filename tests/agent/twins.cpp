@@ -25,8 +25,8 @@ uint8_t* pointer(const uint8_t* kernarg, size_t offset) {
   return argument<uint8_t*>(kernarg, offset);
 }
 
-// Arguments are told apart by the size of the explicit ones: the hidden ones after them take
-// nothing, 56 or 256 bytes.
+// Argument lists are told apart by the size of the explicit arguments: the hidden ones after them
+// take nothing, 56 or 256 bytes.
 bool explicit_size_is(const Kernel& kernel, size_t size) {
   const size_t hidden = kernel.descriptor().kernarg_size - size;
   return hidden == 0 || hidden == 56 || hidden == 256;
@@ -75,13 +75,17 @@ void fill_buffer_2d(const Kernel&, const uint8_t* kernarg, const StopFlag&) {
   }
 }
 
-void copy_buffer(const Kernel& kernel, const uint8_t* kernarg, const StopFlag&) {
-  uint64_t size = argument<uint64_t>(kernarg, 16);
-  // Runtime 5.x passes words, one more than there are, and the bytes of the last one.
-  if (explicit_size_is(kernel, 44)) {
-    size = (argument<uint64_t>(kernarg, 32) - 1) * 4 + argument<uint32_t>(kernarg, 40);
-  }
-  std::memmove(pointer(kernarg, 8), pointer(kernarg, 0), size);
+// Runtime 5.x: origins in bytes, a count of words of which the last is partly copied, its bytes.
+void copy_words(const uint8_t* kernarg) {
+  const uint64_t size = (argument<uint64_t>(kernarg, 32) - 1) * 4 + argument<uint32_t>(kernarg, 40);
+  std::memmove(pointer(kernarg, 8) + argument<uint64_t>(kernarg, 24),
+               pointer(kernarg, 0) + argument<uint64_t>(kernarg, 16), size);
+}
+
+void copy_buffer(const Kernel&, const uint8_t* kernarg, const StopFlag&) {
+  // Later runtimes have the target's end where 5.x has its count; the sizes are the same.
+  if (pointer(kernarg, 32) < pointer(kernarg, 8)) return copy_words(kernarg);
+  std::memmove(pointer(kernarg, 8), pointer(kernarg, 0), argument<uint64_t>(kernarg, 16));
 }
 
 void copy_buffer_aligned(const Kernel&, const uint8_t* kernarg, const StopFlag&) {
@@ -129,16 +133,19 @@ void write_value(uint32_t* word, uint64_t* doubleword, uint64_t value) {
   }
 }
 
+// The conditions of the HIP API; the fourth is NOR.
+constexpr uint64_t wait_gte = 0, wait_eq = 1, wait_and = 2;
+
 bool value_satisfies(uint64_t seen, uint64_t value, uint64_t flags, uint64_t mask) {
   switch (flags) {
-    case 0:
+    case wait_gte:
       return (seen & mask) >= value;
-    case 1:
+    case wait_eq:
       return (seen & mask) == value;
-    case 2:
-      return ((seen & mask) & value) != 0;
+    case wait_and:
+      return (seen & mask & value) != 0;
     default:
-      return (~(seen & mask) & value) != 0 && ((seen & mask) | value) != (seen & mask);
+      return (~(seen | value) & mask) != 0;
   }
 }
 
@@ -162,6 +169,37 @@ void stream_wait(const Kernel&, const uint8_t* kernarg, const StopFlag& stop) {
   wait_for_value(argument<uint32_t*>(kernarg, 0), argument<uint64_t*>(kernarg, 8),
                  argument<uint64_t>(kernarg, 16), argument<uint64_t>(kernarg, 24),
                  argument<uint64_t>(kernarg, 32), stop);
+}
+
+// One operation of a batch, as the HIP API lays it out.
+struct MemoryOperation {
+  uint32_t operation;
+  uint32_t unused;
+  void* address;
+  uint64_t value;
+  uint64_t flags;
+  uint64_t rest[2];
+};
+static_assert(sizeof(MemoryOperation) == 48);
+
+void memory_operation(const MemoryOperation& entry, const StopFlag& stop) {
+  constexpr uint32_t wait_32 = 1, write_32 = 2, wait_64 = 4, write_64 = 5;
+  const bool narrow = entry.operation == wait_32 || entry.operation == write_32;
+  auto* word = narrow ? static_cast<uint32_t*>(entry.address) : nullptr;
+  auto* doubleword = narrow ? nullptr : static_cast<uint64_t*>(entry.address);
+  const uint64_t value = narrow ? static_cast<uint32_t>(entry.value) : entry.value;
+  if (entry.operation == write_32 || entry.operation == write_64) {
+    write_value(word, doubleword, value);
+  } else if (entry.operation == wait_32 || entry.operation == wait_64) {
+    wait_for_value(word, doubleword, value, static_cast<uint32_t>(entry.flags),
+                   narrow ? UINT32_MAX : UINT64_MAX, stop);
+  }
+}
+
+void memory_operations(const Kernel&, const uint8_t* kernarg, const StopFlag& stop) {
+  const auto* entries = argument<const MemoryOperation*>(kernarg, 0);
+  const auto entry_count = argument<uint32_t>(kernarg, 8);
+  for (uint32_t i = 0; i < entry_count; ++i) memory_operation(entries[i], stop);
 }
 
 void nothing(const Kernel&, const uint8_t*, const StopFlag&) {}
@@ -225,6 +263,7 @@ Kernel::Builtin Kernel::find_builtin(const std::string& name) {
       {"__amd_rocclr_copyBufferRectAligned", copy_buffer_rect_aligned},
       {"__amd_rocclr_streamOpsWrite", stream_write},
       {"__amd_rocclr_streamOpsWait", stream_wait},
+      {"__amd_rocclr_batchMemOp", memory_operations},
       {"__amd_rocclr_initHeap", nothing},
       {"__amd_rocclr_gwsInit", nothing},
   };

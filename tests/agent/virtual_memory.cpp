@@ -206,9 +206,8 @@ class VirtualMemory {
  private:
   static void* reserve_at(void* wanted, size_t size) {
     if (!wanted) return nullptr;
-    void* address =
-        mmap(wanted, size, PROT_NONE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    void* address = mmap(wanted, size, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     return address == MAP_FAILED ? nullptr : address;
   }
 
@@ -291,8 +290,8 @@ using softagent::VirtualMemory;
 namespace {
 
 // The call's line in the trace shows how it ended.
-#define TRACED_RESULT(format, ...)                                                     \
-  SOFTAGENT_CALL_WITH(format " -> 0x%x", __VA_ARGS__, static_cast<unsigned>(status));        \
+#define TRACED_RESULT(format, ...)                                                    \
+  SOFTAGENT_CALL_WITH(format " -> 0x%x", __VA_ARGS__, static_cast<unsigned>(status)); \
   return status
 
 }  // namespace

@@ -20,6 +20,7 @@ def parse_arguments():
     parser.add_argument("--lld", required=True, help="ld.lld of the same LLVM")
     parser.add_argument("--arch", default="gfx90a", help="GPU to compile for")
     parser.add_argument("--name", required=True, help="prefix of the C++ arrays")
+    parser.add_argument("--include", action="append", default=[], help="folder of headers")
     parser.add_argument("--depfile", required=True)
     parser.add_argument("source")
     parser.add_argument("output")
@@ -34,6 +35,7 @@ def compile_code_object(options, folder):
     subprocess.run(
         [options.clang, "-x", "hip", "-std=c++20", "--cuda-device-only", "--no-gpu-bundle-output",
          f"--offload-arch={options.arch}", "-nogpulib", "-nogpuinc", "-O2", *dependencies,
+         *(f"-I{folder}" for folder in options.include),
          "-S", options.source, "-o", assembly], check=True)
     subprocess.run(
         [options.clang, "-target", "amdgcn-amd-amdhsa", f"-mcpu={options.arch}",

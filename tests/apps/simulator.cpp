@@ -1,5 +1,7 @@
 #include "simulator.h"
 
+#include <stdexcept>
+
 #include "step_kernels.h"
 
 extern const unsigned char step_code_object[];
@@ -31,7 +33,7 @@ Simulator::Simulator(const Plan& plan, SimulatorOptions options)
   const std::size_t streams = options.fork ? kStreams : 1;
   for (std::size_t i = 0; i < streams; ++i) {
     streams_.push_back(apps::make_non_blocking_stream());
-    join_events_[i] = apps::make_ordering_event();
+    if (i > 0) join_events_[i] = apps::make_ordering_event();
   }
   const std::size_t owned = options.preallocate ? plan.counts.size() : plan.fields;
   for (std::size_t i = 0; i < owned; ++i) {
@@ -49,6 +51,14 @@ Simulator::Simulator(const Plan& plan, SimulatorOptions options)
 void Simulator::issue_step() {
   launches_ = 0;
   for (const Op& op : plan_.ops) issue(op);
+}
+
+apps::Graph Simulator::capture_step(hipStreamCaptureMode mode) {
+  hipGraph_t graph = nullptr;
+  HIP_CHECK(hipStreamBeginCapture(origin(), mode));
+  issue_step();
+  HIP_CHECK(hipStreamEndCapture(origin(), &graph));
+  return apps::Graph(graph);
 }
 
 std::vector<std::uint32_t> Simulator::read_field(std::size_t field) const {

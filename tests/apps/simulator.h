@@ -26,6 +26,9 @@ class Simulator {
   /// Makes all the HIP calls of one step; work of all streams is joined into origin() at its end.
   void issue_step();
 
+  /// The same calls into a graph.
+  apps::Graph capture_step(hipStreamCaptureMode mode);
+
   [[nodiscard]] hipStream_t origin() const { return streams_[0].get(); }
   [[nodiscard]] std::vector<std::uint32_t> read_field(std::size_t field) const;
 

@@ -12,7 +12,9 @@
 #include <map>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "graph_reader.h"
@@ -25,6 +27,11 @@
 namespace {
 
 enum ExitCode { kRight = 0, kWrong = 1, kUsage = 2, kHipFailure = 3 };
+
+class FileError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 struct Options {
   std::uint32_t steps = 10;
@@ -115,20 +122,12 @@ void measure_steps(const Options& options, hipStream_t stream, Outcome& outcome,
                              (after->unmaps - before->unmaps) / options.steps};
 }
 
-apps::Graph capture_step(sim::Simulator& simulator, hipStreamCaptureMode mode) {
-  hipGraph_t graph = nullptr;
-  HIP_CHECK(hipStreamBeginCapture(simulator.origin(), mode));
-  simulator.issue_step();
-  HIP_CHECK(hipStreamEndCapture(simulator.origin(), &graph));
-  return apps::Graph(graph);
-}
-
 void run_eagerly(const Options& options, sim::Simulator& simulator, Outcome& outcome) {
   measure_steps(options, simulator.origin(), outcome, [&] { simulator.issue_step(); });
 }
 
 void run_as_graph(const Options& options, sim::Simulator& simulator, Outcome& outcome) {
-  const apps::Graph graph = capture_step(simulator, options.mode);
+  const apps::Graph graph = simulator.capture_step(options.mode);
   outcome.graph = apps::read_graph(graph.get());
   const apps::GraphExec exec = apps::instantiate(graph);
   measure_steps(options, simulator.origin(), outcome,
@@ -257,7 +256,7 @@ void write_file(const std::string& path, Write write) {
   std::ofstream out(path);
   write(out);
   out.close();
-  if (!out) throw std::runtime_error("cannot write " + path);
+  if (!out) throw FileError("cannot write " + path);
 }
 
 int run(const Options& options) {
@@ -288,6 +287,9 @@ int main(int argc, char** argv) {
   } catch (const apps::HipError& error) {
     std::cerr << "step: " << error.what() << '\n';
     return kHipFailure;
+  } catch (const FileError& error) {
+    std::cerr << "step: " << error.what() << '\n';
+    return kUsage;
   } catch (const std::exception& error) {
     std::cerr << "step: " << error.what() << '\n';
     return kWrong;

@@ -1,10 +1,10 @@
 // A preload library that writes one line for each HIP call that reaches it: name, arguments,
 // result. Preloaded behind hipgraft it shows what hipgraft passes on to the runtime.
 //
-// Handles and device addresses are written as ordinals (#1, #2, ...) so that the logs of two runs
-// can be compared. What a call creates always gets a new ordinal, so that it does not matter
-// whether the runtime happens to reuse an address. Calls that the runtime makes to itself are not
-// written. CALLLOG_FILE names the file; without it lines go to stderr.
+// Handles and device addresses are written as ordinals (#1, #2, ... and @1, @2, ...) so that the
+// logs of two runs can be compared. What a call creates always gets a new ordinal, so that it does
+// not matter whether the runtime happens to reuse an address. Calls that the runtime makes to
+// itself are not written. CALLLOG_FILE names the file; without it lines go to stderr.
 #include <dlfcn.h>
 
 #include <cstddef>
@@ -21,16 +21,22 @@ namespace calllog {
 
 // Parameter types that say how an argument is written. Each is passed in registers exactly as the
 // pointer or the numbers it holds.
-struct Created {  // where the call stores a new handle or address
+struct Created {  // where the call stores a new handle
   void** slot;
 };
 struct Handle {
   const void* value;
 };
-struct Retired {  // a handle or address that the call ends
-  void* value;
+struct Retired {  // a handle that the call ends
+  const void* value;
+};
+struct Allocated {  // where the call stores the address of new device memory
+  void** slot;
 };
 struct Address {  // device memory, by its beginning, or host memory
+  const void* value;
+};
+struct Freed {
   const void* value;
 };
 struct Hidden {  // differs from run to run: the caller's own buffers
@@ -53,21 +59,39 @@ struct Dim3 {
 
 class Ordinals {
  public:
+  explicit Ordinals(char prefix) : prefix_(prefix) {}
+
   std::string create(const void* key) {
+    if (key == nullptr) return "null";
     ordinals_[key] = ++last_;
-    return '#' + std::to_string(last_);
+    return "new " + text(last_);
   }
 
-  std::string find(const void* key, bool create_unknown) {
+  std::string find(const void* key) {
+    if (key == nullptr) return "null";
+    const auto [entry, unknown] = ordinals_.try_emplace(key, last_ + 1);
+    if (unknown) ++last_;
+    return text(entry->second);
+  }
+
+  std::string find_or(const void* key, const char* otherwise) const {
     if (key == nullptr) return "null";
     const auto found = ordinals_.find(key);
-    if (found != ordinals_.end()) return '#' + std::to_string(found->second);
-    return create_unknown ? create(key) : "host";
+    return found == ordinals_.end() ? otherwise : text(found->second);
   }
 
-  void forget(const void* key) { ordinals_.erase(key); }
+  std::string forget(const void* key) {
+    const std::string last_text = find(key);
+    ordinals_.erase(key);
+    return last_text;
+  }
 
  private:
+  [[nodiscard]] std::string text(std::uint64_t ordinal) const {
+    return prefix_ + std::to_string(ordinal);
+  }
+
+  char prefix_;
   std::unordered_map<const void*, std::uint64_t> ordinals_;
   std::uint64_t last_ = 0;
 };
@@ -81,7 +105,8 @@ class Log {
   }
 
   std::mutex mutex;
-  Ordinals ordinals;
+  Ordinals handles{'#'};
+  Ordinals addresses{'@'};
 
   void write(const std::string& line) { std::fprintf(file_, "%s\n", line.c_str()); }
 
@@ -101,51 +126,42 @@ class Log {
 };
 
 // The text of an argument before the call.
-std::string before(Ordinals& ordinals, Handle argument) {
-  return ordinals.find(argument.value, true);
+std::string before(Log& log, Handle argument) { return log.handles.find(argument.value); }
+std::string before(Log& log, Retired argument) { return log.handles.forget(argument.value); }
+std::string before(Log& log, Freed argument) { return log.addresses.forget(argument.value); }
+std::string before(Log& log, Address argument) {
+  return log.addresses.find_or(argument.value, "host");
 }
-std::string before(Ordinals& ordinals, Address argument) {
-  return ordinals.find(argument.value, false);
-}
-std::string before(Ordinals& ordinals, Retired argument) {
-  std::string text = ordinals.find(argument.value, true);
-  ordinals.forget(argument.value);
-  return text;
-}
-std::string before(Ordinals&, Hidden argument) {
-  return argument.value == nullptr ? "null" : "...";
-}
-std::string before(Ordinals&, Text argument) { return '"' + std::string(argument.value) + '"'; }
-std::string before(Ordinals&, Dim3 argument) {
+std::string before(Log&, Hidden argument) { return argument.value == nullptr ? "null" : "..."; }
+std::string before(Log&, Text argument) { return '"' + std::string(argument.value) + '"'; }
+std::string before(Log&, Dim3 argument) {
   return std::to_string(argument.x) + 'x' + std::to_string(argument.y) + 'x' +
          std::to_string(argument.z);
 }
 template <typename Number>
-requires std::is_arithmetic_v<Number> std::string before(Ordinals&, Number argument) {
+requires std::is_arithmetic_v<Number> std::string before(Log&, Number argument) {
   return std::to_string(argument);
 }
-std::string before(Ordinals&, Created) { return {}; }
-std::string before(Ordinals&, CountOut) { return {}; }
-std::string before(Ordinals&, NumberOut) { return {}; }
+std::string before(Log&, Created) { return {}; }
+std::string before(Log&, Allocated) { return {}; }
+std::string before(Log&, CountOut) { return {}; }
+std::string before(Log&, NumberOut) { return {}; }
 
 // What a successful call adds to it.
-std::string after(Ordinals& ordinals, Created argument) {
-  return *argument.slot == nullptr ? "null" : "new " + ordinals.create(*argument.slot);
-}
-std::string after(Ordinals&, CountOut argument) { return "-> " + std::to_string(*argument.value); }
-std::string after(Ordinals&, NumberOut argument) { return "-> " + std::to_string(*argument.value); }
+std::string after(Log& log, Created argument) { return log.handles.create(*argument.slot); }
+std::string after(Log& log, Allocated argument) { return log.addresses.create(*argument.slot); }
+std::string after(Log&, CountOut argument) { return "-> " + std::to_string(*argument.value); }
+std::string after(Log&, NumberOut argument) { return "-> " + std::to_string(*argument.value); }
 template <typename Input>
-std::string after(Ordinals&, Input) {
+std::string after(Log&, Input) {
   return {};
 }
 
 bool succeeded(int result) { return result == 0; }
 bool succeeded(void** result) { return result != nullptr; }
 
-std::string result_text(Ordinals&, int result) { return std::to_string(result); }
-std::string result_text(Ordinals& ordinals, void** result) {
-  return result == nullptr ? "null" : "new " + ordinals.create(result);
-}
+std::string result_text(Log&, int result) { return std::to_string(result); }
+std::string result_text(Log& log, void** result) { return log.handles.create(result); }
 
 thread_local int depth = 0;
 
@@ -175,16 +191,16 @@ auto call(const char* name, const Function& real, const std::tuple<Arguments...>
   };
   {
     const std::lock_guard lock(log.mutex);
-    each([&](std::string& text, auto argument) { text = before(log.ordinals, argument); });
+    each([&](std::string& text, auto argument) { text = before(log, argument); });
   }
   const auto result = call_inside(real, arguments);
   const std::lock_guard lock(log.mutex);
   if (succeeded(result)) {
-    each([&](std::string& text, auto argument) { text += after(log.ordinals, argument); });
+    each([&](std::string& text, auto argument) { text += after(log, argument); });
   }
   std::string line = name;
   for (std::size_t i = 0; i < sizeof...(Arguments); ++i) line += (i == 0 ? "(" : ", ") + texts[i];
-  log.write(line + ") = " + result_text(log.ordinals, result));
+  log.write(line + ") = " + result_text(log, result));
   return result;
 }
 
@@ -213,9 +229,11 @@ void* find_next(const char* name) {
   }
 
 using calllog::Address;
+using calllog::Allocated;
 using calllog::CountOut;
 using calllog::Created;
 using calllog::Dim3;
+using calllog::Freed;
 using calllog::Handle;
 using calllog::Hidden;
 using calllog::NumberOut;
@@ -225,10 +243,10 @@ using std::size_t;
 
 // One row a function. Errors and enumerations are passed as int.
 // clang-format off
-LOGGED(int, hipMalloc, (Created address, size_t bytes), (address, bytes))
-LOGGED(int, hipFree, (Retired address), (address))
-LOGGED(int, hipMallocAsync, (Created address, size_t bytes, Handle stream), (address, bytes, stream))
-LOGGED(int, hipFreeAsync, (Retired address, Handle stream), (address, stream))
+LOGGED(int, hipMalloc, (Allocated address, size_t bytes), (address, bytes))
+LOGGED(int, hipFree, (Freed address), (address))
+LOGGED(int, hipMallocAsync, (Allocated address, size_t bytes, Handle stream), (address, bytes, stream))
+LOGGED(int, hipFreeAsync, (Freed address, Handle stream), (address, stream))
 LOGGED(int, hipMemcpy, (Address to, Address from, size_t bytes, int kind), (to, from, bytes, kind))
 LOGGED(int, hipMemsetAsync, (Address to, int value, size_t bytes, Handle stream), (to, value, bytes, stream))
 LOGGED(int, hipLaunchKernel, (Handle kernel, Dim3 grid, Dim3 block, Hidden arguments, size_t shared, Handle stream), (kernel, grid, block, arguments, shared, stream))

@@ -137,8 +137,8 @@ TEST_SUITE("text report") {
     CHECK(report::to_text(with(samples::broken_capture())) ==
           "hipgraft: capture #2  (simulator+0x40)  stream 0x55e0  thread_local mode\n"
           "          3 times\n"
-          "  broken  hipMallocAsync: hipErrorOutOfMemory  at fwd_position\n"
-          "          (libsim.so+0x2b10)\n"
+          "  broken  hipMallocAsync: hipErrorOutOfMemory\n"
+          "          at fwd_position (libsim.so+0x2b10)\n"
           "          The arena has reached HIPGRAFT_ARENA_LIMIT and the runtime has no\n"
           "          memory left for a block of 4.0 GiB.\n"
           "  nodes          native   hipgraft\n"

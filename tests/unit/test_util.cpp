@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "child.h"
@@ -243,26 +245,96 @@ TEST_SUITE("log") {
   }
 }
 
-TEST_SUITE("io") {
-  TEST_CASE("write_all goes on through short writes") {
+namespace {
+
+// More than a pipe holds, and different everywhere.
+std::string pattern() {
+  std::string text(1 << 20, '\0');
+  for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>(i * 7 + i / 251);
+  return text;
+}
+
+struct Pipe {
+  Pipe() {
     int ends[2];
     REQUIRE(pipe(ends) == 0);
-    std::string sent(1 << 20, '\0');  // more than a pipe holds
-    for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * 7 + i / 251);
-    bool written = false;
-    std::thread writer([&] {
-      written = util::write_all(ends[1], sent);
-      close(ends[1]);
-    });
+    out = ends[0];
+    in = ends[1];
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  ~Pipe() { close(out); }
+
+  void wait_until_full() const {
+    const int capacity = fcntl(out, F_GETPIPE_SZ);
+    int held = 0;
+    while (held < capacity) {
+      ioctl(out, FIONREAD, &held);
+      usleep(1000);
+    }
+  }
+
+  std::string drain() const {
     std::string received;
     char buffer[4096];
-    for (ssize_t size = 0; (size = read(ends[0], buffer, sizeof buffer)) > 0;) {
+    for (ssize_t size = 0; (size = read(out, buffer, sizeof buffer)) > 0;) {
       received.append(buffer, static_cast<std::size_t>(size));
     }
+    return received;
+  }
+
+  int out = -1;
+  int in = -1;
+};
+
+}  // namespace
+
+TEST_SUITE("io") {
+  TEST_CASE("write_all goes on through interrupts and short writes") {
+    struct sigaction action {};
+    action.sa_handler = [](int) {};  // without SA_RESTART
+    struct sigaction before;
+    sigaction(SIGUSR1, &action, &before);
+
+    Pipe pipe;
+    const std::string sent = pattern();
+    bool written = false;
+    std::thread writer([&] {
+      written = util::write_all(pipe.in, sent);
+      close(pipe.in);
+    });
+    pipe.wait_until_full();
+    for (int i = 0; i < 20; ++i) {
+      pthread_kill(writer.native_handle(), SIGUSR1);
+      usleep(1000);
+    }
+    const std::string received = pipe.drain();
     writer.join();
-    close(ends[0]);
+    sigaction(SIGUSR1, &before, nullptr);
     CHECK(written);
     CHECK((received == sent));
+  }
+
+  TEST_CASE("write_all waits for a reader of a non-blocking pipe, but not for ever") {
+    Pipe pipe;
+    fcntl(pipe.in, F_SETFL, O_NONBLOCK);
+    const std::string sent = pattern();
+    CHECK_FALSE(util::write_all(pipe.in, sent));
+    CHECK(errno == EAGAIN);
+
+    Pipe read_pipe;
+    fcntl(read_pipe.in, F_SETFL, O_NONBLOCK);
+    bool written = false;
+    std::thread writer([&] {
+      written = util::write_all(read_pipe.in, sent);
+      close(read_pipe.in);
+    });
+    read_pipe.wait_until_full();
+    const std::string received = read_pipe.drain();
+    writer.join();
+    CHECK(written);
+    CHECK((received == sent));
+    close(pipe.in);
   }
 
   TEST_CASE("write_all says why it failed") {

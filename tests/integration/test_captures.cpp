@@ -1,0 +1,243 @@
+// Begin and end of captures: every way to end one badly, and that the next one works.
+#include <thread>
+
+#include "scenario.h"
+
+using namespace scenario;
+
+namespace {
+
+void check_works(hipStream_t stream) {
+  const DeviceValue total;
+  const apps::Graph graph = capture_sum(stream, total, 8);
+  const apps::GraphExec exec = apps::instantiate(graph);
+  HIP_CHECK(hipGraphLaunch(exec.get(), stream));
+  CHECK(total.read() == expected_sum(8));
+}
+
+hipStreamCaptureStatus status_of(hipStream_t stream) {
+  hipStreamCaptureStatus status{};
+  HIP_CHECK(hipStreamIsCapturing(stream, &status));
+  return status;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("captures");
+
+TEST_CASE("a capture that was killed ends once with 901, and the stream captures again") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  for (const auto mode :
+       {hipStreamCaptureModeGlobal, hipStreamCaptureModeThreadLocal, hipStreamCaptureModeRelaxed}) {
+    HIP_CHECK(hipStreamBeginCapture(stream.get(), mode));
+    CHECK(hipDeviceSynchronize() != hipSuccess);
+    hipGraph_t graph = nullptr;
+    CHECK(hipStreamEndCapture(stream.get(), &graph) == hipErrorStreamCaptureInvalidated);
+    CHECK(status_of(stream.get()) == hipStreamCaptureStatusNone);
+    CHECK(hipStreamEndCapture(stream.get(), &graph) == hipErrorIllegalState);
+    check_works(stream.get());
+  }
+}
+
+TEST_CASE("forks of a killed capture are free again") {
+  const apps::Stream origin = apps::make_non_blocking_stream();
+  const apps::Stream side = apps::make_non_blocking_stream();
+  const apps::Event fork = apps::make_ordering_event();
+  HIP_CHECK(hipStreamBeginCapture(origin.get(), hipStreamCaptureModeGlobal));
+  HIP_CHECK(hipEventRecord(fork.get(), origin.get()));
+  HIP_CHECK(hipStreamWaitEvent(side.get(), fork.get(), 0));
+  CHECK(hipDeviceSynchronize() != hipSuccess);
+  hipGraph_t graph = nullptr;
+  CHECK(hipStreamEndCapture(origin.get(), &graph) != hipSuccess);
+  CHECK(status_of(side.get()) == hipStreamCaptureStatusNone);
+  check_works(side.get());
+  check_works(origin.get());
+}
+
+TEST_CASE("ended twice, never begun, on a fork, by nobody") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  hipGraph_t graph = nullptr;
+  CHECK(hipStreamEndCapture(stream.get(), &graph) == hipErrorIllegalState);
+  {
+    const DeviceValue total;
+    const apps::Graph good = capture_sum(stream.get(), total, 1);
+  }
+  CHECK(hipStreamEndCapture(stream.get(), &graph) == hipErrorIllegalState);
+  CHECK(hipStreamEndCapture(stream.get(), nullptr) != hipSuccess);
+
+  const apps::Stream side = apps::make_non_blocking_stream();
+  const apps::Event fork = apps::make_ordering_event();
+  const apps::Graph forked = capture(stream.get(), [&] {
+    HIP_CHECK(hipEventRecord(fork.get(), stream.get()));
+    HIP_CHECK(hipStreamWaitEvent(side.get(), fork.get(), 0));
+    CHECK(hipStreamEndCapture(side.get(), &graph) == hipErrorStreamCaptureUnmatched);
+  });
+  check_works(stream.get());
+}
+
+TEST_CASE("another thread may end only a relaxed capture") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const auto end_elsewhere = [&] {
+    hipError_t result{};
+    std::thread([&] {
+      hipGraph_t graph = nullptr;
+      result = hipStreamEndCapture(stream.get(), &graph);
+      if (result == hipSuccess) HIP_CHECK(hipGraphDestroy(graph));
+    }).join();
+    return result;
+  };
+  for (const auto mode : {hipStreamCaptureModeGlobal, hipStreamCaptureModeThreadLocal}) {
+    HIP_CHECK(hipStreamBeginCapture(stream.get(), mode));
+    CHECK(end_elsewhere() == hipErrorStreamCaptureWrongThread);
+    hipGraph_t graph = nullptr;
+    HIP_CHECK(hipStreamEndCapture(stream.get(), &graph));
+    HIP_CHECK(hipGraphDestroy(graph));
+  }
+  HIP_CHECK(hipStreamBeginCapture(stream.get(), hipStreamCaptureModeRelaxed));
+  CHECK(end_elsewhere() == hipSuccess);
+  check_works(stream.get());
+}
+
+TEST_CASE("a wrong mode and a second begin are refused as natively") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  CHECK(hipStreamBeginCapture(stream.get(), static_cast<hipStreamCaptureMode>(7)) ==
+        hipErrorInvalidValue);
+  CHECK(hipStreamBeginCapture(nullptr, hipStreamCaptureModeGlobal) ==
+        hipErrorStreamCaptureUnsupported);
+  const apps::Graph graph = capture(stream.get(), [&] {
+    CHECK(hipStreamBeginCapture(stream.get(), hipStreamCaptureModeGlobal) == hipErrorIllegalState);
+  });
+  check_works(stream.get());
+}
+
+TEST_CASE("a fork that the program forgot to join") {
+  const apps::Stream origin = apps::make_non_blocking_stream();
+  const apps::Stream side = apps::make_non_blocking_stream();
+  const apps::Event fork = apps::make_ordering_event();
+  const DeviceValue total;
+  HIP_CHECK(hipStreamBeginCapture(origin.get(), hipStreamCaptureModeGlobal));
+  auto* block = allocate_async<std::uint32_t>(kCells, origin.get());
+  HIP_CHECK(hipEventRecord(fork.get(), origin.get()));
+  HIP_CHECK(hipStreamWaitEvent(side.get(), fork.get(), 0));
+  launch_fill(block, kCells, 2, side.get());
+  launch_sum(total.get(), block, kCells, side.get());
+  hipGraph_t handle = nullptr;
+  const hipError_t ended = hipStreamEndCapture(origin.get(), &handle);
+  const char* join = std::getenv("HIPGRAFT_JOIN");
+  if (join != nullptr && std::string(join) == "off") {
+    CHECK(ended == hipErrorStreamCaptureUnjoined);
+    CHECK(handle == nullptr);
+  } else {
+    REQUIRE(ended == hipSuccess);
+    const apps::Graph graph(handle);
+    const apps::GraphExec exec = apps::instantiate(graph);
+    HIP_CHECK(hipGraphLaunch(exec.get(), origin.get()));
+    CHECK(total.read() == expected_sum(2));
+    HIP_CHECK(hipFree(block));
+  }
+  CHECK(status_of(side.get()) == hipStreamCaptureStatusNone);
+  check_works(side.get());
+  check_works(origin.get());
+}
+
+TEST_CASE("the origin is destroyed while it captures") {
+  hipStream_t stream = nullptr;
+  HIP_CHECK(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+  HIP_CHECK(hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal));
+  allocate_async<char>(10'000, stream);
+  HIP_CHECK(hipStreamDestroy(stream));
+  const apps::Stream next = apps::make_non_blocking_stream();
+  check_works(next.get());
+}
+
+TEST_CASE("captures into a graph that exists") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const DeviceValue total;
+  hipGraph_t handle = nullptr;
+  HIP_CHECK(hipGraphCreate(&handle, 0));
+  const apps::Graph graph(handle);
+  for (std::uint32_t value : {1U, 2U}) {
+    HIP_CHECK(hipStreamBeginCaptureToGraph(stream.get(), graph.get(), nullptr, nullptr, 0,
+                                           hipStreamCaptureModeGlobal));
+    auto* block = allocate_async<std::uint32_t>(kCells, stream.get());
+    launch_fill(block, kCells, value, stream.get());
+    HIP_CHECK(hipFreeAsync(block, stream.get()));
+    hipGraph_t same = nullptr;
+    HIP_CHECK(hipStreamEndCapture(stream.get(), &same));
+    CHECK(same == graph.get());
+  }
+  CHECK(node_types(graph.get()).size() == 2);
+  CHECK(memory_nodes(graph.get()) == 0);
+  const apps::GraphExec exec = apps::instantiate(graph);
+  HIP_CHECK(hipGraphLaunch(exec.get(), stream.get()));
+  HIP_CHECK(hipStreamSynchronize(stream.get()));
+}
+
+TEST_CASE("the thread's last error is left alone") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  static_cast<void>(hipGetLastError());  // of the cases before
+  check_works(stream.get());
+  CHECK(hipPeekAtLastError() == hipSuccess);
+
+  // An error of the program's, then a whole capture, which must not lose it.
+  void* memory = nullptr;
+  CHECK(hipMalloc(&memory, ~std::size_t{0} / 2) != hipSuccess);
+  const hipError_t pending = hipPeekAtLastError();
+  CHECK(pending != hipSuccess);
+  HIP_CHECK(hipStreamBeginCapture(stream.get(), hipStreamCaptureModeGlobal));
+  void* block = allocate_async<char>(100, stream.get());
+  HIP_CHECK(hipFreeAsync(block, stream.get()));
+  hipGraph_t graph = nullptr;
+  HIP_CHECK(hipStreamEndCapture(stream.get(), &graph));
+  HIP_CHECK(hipGraphDestroy(graph));
+  CHECK(hipGetLastError() == pending);
+  CHECK(hipGetLastError() == hipSuccess);
+
+  // Errors that hipgraft gives itself are last errors like any other.
+  HIP_CHECK(hipStreamBeginCapture(stream.get(), hipStreamCaptureModeGlobal));
+  block = allocate_async<char>(100, stream.get());
+  HIP_CHECK(hipFreeAsync(block, stream.get()));
+  CHECK(hipFreeAsync(block, stream.get()) == hipErrorInvalidValue);
+  CHECK(hipPeekAtLastError() == hipErrorInvalidValue);
+  CHECK(hipGetLastError() == hipErrorInvalidValue);
+  CHECK(hipGetLastError() == hipSuccess);
+  HIP_CHECK(hipStreamEndCapture(stream.get(), &graph));
+  HIP_CHECK(hipGraphDestroy(graph));
+}
+
+TEST_CASE("zero bytes and no pointer are answered as natively") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const apps::Graph graph = capture(stream.get(), [&] {
+    void* block = &block;
+    CHECK(hipMallocAsync(&block, 0, stream.get()) == hipSuccess);
+    CHECK(block == nullptr);
+    CHECK(hipMallocAsync(nullptr, 8, stream.get()) == hipErrorInvalidValue);
+  });
+  CHECK(node_types(graph.get()).empty());
+}
+
+TEST_SUITE_END();
+
+// Run with HIPGRAFT_ARENA_LIMIT=4M.
+TEST_SUITE_BEGIN("limit");
+
+TEST_CASE("at the limit the call fails and the capture lives") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  int untouched = 0;
+  const apps::Graph graph = capture(stream.get(), [&] {
+    void* block = allocate_async<char>(3 << 20, stream.get());
+    void* none = &untouched;
+    CHECK(hipMallocAsync(&none, 2 << 20, stream.get()) == hipErrorOutOfMemory);
+    CHECK(none == &untouched);
+    CHECK(hipGetLastError() == hipErrorOutOfMemory);
+    CHECK(status_of(stream.get()) == hipStreamCaptureStatusActive);
+    launch_fill(static_cast<std::uint32_t*>(block), kCells, 0, stream.get());
+    HIP_CHECK(hipFreeAsync(block, stream.get()));
+  });
+  CHECK(node_types(graph.get()).size() == 1);
+  const apps::GraphExec exec = apps::instantiate(graph);
+  HIP_CHECK(hipGraphLaunch(exec.get(), stream.get()));
+  HIP_CHECK(hipStreamSynchronize(stream.get()));
+}
+
+TEST_SUITE_END();

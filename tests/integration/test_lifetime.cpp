@@ -1,0 +1,164 @@
+// What keeps the memory of a captured graph alive, and that all of it goes when nothing does.
+#include "scenario.h"
+
+using namespace scenario;
+
+TEST_SUITE_BEGIN("lifetime");
+
+TEST_CASE("a graph has no memory nodes and replays right") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const DeviceValue total;
+  const apps::Graph graph = capture_sum(stream.get(), total, 5);
+  CHECK(memory_nodes(graph.get()) == 0);
+  CHECK(node_types(graph.get()).size() == 2);
+  const apps::GraphExec exec = apps::instantiate(graph);
+  for (int i = 0; i < 10; ++i) HIP_CHECK(hipGraphLaunch(exec.get(), stream.get()));
+  CHECK(total.read() == 10 * expected_sum(5));
+}
+
+TEST_CASE("a second instantiation works") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const DeviceValue total;
+  apps::GraphExec first;
+  apps::GraphExec second;
+  {
+    const apps::Graph graph = capture_sum(stream.get(), total, 1);
+    first = apps::instantiate(graph);
+    second = apps::instantiate(graph);
+  }
+  HIP_CHECK(hipGraphLaunch(first.get(), stream.get()));
+  HIP_CHECK(hipGraphLaunch(second.get(), stream.get()));
+  CHECK(total.read() == 2 * expected_sum(1));
+}
+
+TEST_CASE("a clone works after its original is gone") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const DeviceValue total;
+  apps::Graph clone;
+  {
+    const apps::Graph graph = capture_sum(stream.get(), total, 2);
+    hipGraph_t copy = nullptr;
+    HIP_CHECK(hipGraphClone(&copy, graph.get()));
+    clone = apps::Graph(copy);
+  }
+  // Another capture must not get the clone's bytes.
+  const DeviceValue other;
+  const apps::Graph next = capture_sum(stream.get(), other, 3);
+  const apps::GraphExec clone_exec = apps::instantiate(clone);
+  const apps::GraphExec next_exec = apps::instantiate(next);
+  for (int i = 0; i < 20; ++i) {
+    HIP_CHECK(hipGraphLaunch(clone_exec.get(), stream.get()));
+    HIP_CHECK(hipGraphLaunch(next_exec.get(), stream.get()));
+  }
+  CHECK(total.read() == 20 * expected_sum(2));
+  CHECK(other.read() == 20 * expected_sum(3));
+}
+
+TEST_CASE("an exec updated from each new capture works") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const DeviceValue total;
+  apps::GraphExec exec;
+  {
+    const apps::Graph graph = capture_sum(stream.get(), total, 0);
+    exec = apps::instantiate(graph);
+  }
+  std::uint32_t expected = 0;
+  for (std::uint32_t step = 1; step <= 50; ++step) {
+    const apps::Graph graph = capture_sum(stream.get(), total, step);
+    hipGraphNode_t node = nullptr;
+    hipGraphExecUpdateResult result{};
+    HIP_CHECK(hipGraphExecUpdate(exec.get(), graph.get(), &node, &result));
+    CHECK(result == hipGraphExecUpdateSuccess);
+    HIP_CHECK(hipGraphLaunch(exec.get(), stream.get()));
+    HIP_CHECK(hipStreamSynchronize(stream.get()));
+    expected += expected_sum(step);
+  }
+  CHECK(total.read() == expected);
+}
+
+TEST_CASE("a child graph keeps its memory inside the parent") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const DeviceValue total;
+  hipGraph_t handle = nullptr;
+  HIP_CHECK(hipGraphCreate(&handle, 0));
+  const apps::Graph parent(handle);
+  {
+    const apps::Graph child = capture_sum(stream.get(), total, 4);
+    hipGraphNode_t node = nullptr;
+    HIP_CHECK(hipGraphAddChildGraphNode(&node, parent.get(), nullptr, 0, child.get()));
+  }
+  const DeviceValue other;
+  const apps::Graph next = capture_sum(stream.get(), other, 9);
+  const apps::GraphExec parent_exec = apps::instantiate(parent);
+  const apps::GraphExec next_exec = apps::instantiate(next);
+  HIP_CHECK(hipGraphLaunch(parent_exec.get(), stream.get()));
+  HIP_CHECK(hipGraphLaunch(next_exec.get(), stream.get()));
+  CHECK(total.read() == expected_sum(4));
+  CHECK(other.read() == expected_sum(9));
+}
+
+TEST_CASE("live graphs do not share bytes") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const DeviceValue total;
+  std::vector<void*> seen;
+  std::vector<apps::Graph> graphs;
+  for (int i = 0; i < 30; ++i) {
+    graphs.push_back(capture(stream.get(), [&] {
+      void* memory = allocate_async<char>(5000, stream.get());
+      for (const void* other : seen) CHECK(memory != other);
+      seen.push_back(memory);
+      launch_fill(static_cast<std::uint32_t*>(memory), kCells, 0, stream.get());
+      HIP_CHECK(hipFreeAsync(memory, stream.get()));
+    }));
+  }
+}
+
+TEST_CASE("1000 replays: same results each time") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const DeviceValue total;
+  const apps::Graph graph = capture_sum(stream.get(), total, 3);
+  const apps::GraphExec exec = apps::instantiate(graph);
+  for (int i = 0; i < 1000; ++i) HIP_CHECK(hipGraphLaunch(exec.get(), stream.get()));
+  CHECK(total.read() == 1000 * expected_sum(3));
+}
+
+TEST_CASE("1000 x capture, instantiate, launch, destroy leaves nothing behind") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const DeviceValue total;
+  const auto once = [&](std::uint32_t value) {
+    const apps::Graph graph = capture_sum(stream.get(), total, value);
+    const apps::GraphExec exec = apps::instantiate(graph);
+    HIP_CHECK(hipGraphLaunch(exec.get(), stream.get()));
+  };
+  const auto many = [&](std::uint32_t times) {
+    for (std::uint32_t i = 0; i < times; ++i) once(i);
+    HIP_CHECK(hipDeviceSynchronize());
+  };
+  HIP_CHECK(hipDeviceSynchronize());
+  const std::uint64_t device_bytes = settled_device_bytes(0);
+  many(3000);  // until the runtime's own pools have grown to their size
+  const std::uint64_t resident = resident_bytes();
+  many(1000);
+  CHECK(settled_device_bytes(device_bytes) == device_bytes);
+  CHECK(resident_bytes() < resident + (4U << 20));
+}
+
+TEST_CASE("failed captures leave nothing behind") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const auto fail = [&] {
+    HIP_CHECK(hipStreamBeginCapture(stream.get(), hipStreamCaptureModeGlobal));
+    allocate_async<char>(100'000, stream.get());
+    CHECK(hipDeviceSynchronize() != hipSuccess);  // kills it
+    hipGraph_t graph = nullptr;
+    CHECK(hipStreamEndCapture(stream.get(), &graph) == hipErrorStreamCaptureInvalidated);
+    CHECK(graph == nullptr);
+  };
+  fail();
+  HIP_CHECK(hipDeviceSynchronize());
+  const std::uint64_t device_bytes = settled_device_bytes(0);
+  for (int i = 0; i < 200; ++i) fail();
+  HIP_CHECK(hipDeviceSynchronize());
+  CHECK(settled_device_bytes(device_bytes) == device_bytes);
+}
+
+TEST_SUITE_END();

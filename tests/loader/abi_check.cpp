@@ -1,0 +1,99 @@
+// Compiled, not run: our declarations of HIP's types and functions against AMD's headers.
+#include <hip/hip_runtime_api.h>
+
+#include <cstddef>
+#include <tuple>
+#include <type_traits>
+
+#include "abi/functions.h"
+
+namespace {
+
+namespace ours = hipgraft::abi;
+
+// How a value travels in a call: as a pointer, or as so many bytes of an integer or of a struct.
+template <class A, class B>
+constexpr bool travels_alike() {
+  if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B>) {
+    return std::is_pointer_v<A> && std::is_pointer_v<B>;
+  } else {
+    return sizeof(A) == sizeof(B) && std::is_class_v<A> == std::is_class_v<B> &&
+           std::is_floating_point_v<A> == std::is_floating_point_v<B>;
+  }
+}
+
+template <class A, class B>
+struct SameShape : std::false_type {};
+
+template <class RA, class RB, class... A, class... B>
+requires(sizeof...(A) == sizeof...(B)) struct SameShape<RA(A...), RB(B...)>
+    : std::bool_constant<travels_alike<RA, RB>() && (travels_alike<A, B>() && ...)> {
+};
+
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+// A row of functions.def, read with AMD's types, must be a function of AMD's header to the letter;
+// and with our types it must have the same shape.
+#define CHECK_FUNCTION(name, result, parameters)                         \
+  using name##_amd = result parameters;                                  \
+  [[maybe_unused]] constexpr name##_amd* const name##_address = &::name; \
+  static_assert(SameShape<name##_amd, ours::name##_fn>::value, #name);
+#define HIPGRAFT_INTERCEPT CHECK_FUNCTION
+#define HIPGRAFT_CALL CHECK_FUNCTION
+#include "abi/functions.def"
+#undef HIPGRAFT_CALL
+#undef HIPGRAFT_INTERCEPT
+
+#define CHECK_VALUE(name) \
+  static_assert(static_cast<long long>(::name) == static_cast<long long>(ours::name), #name)
+
+CHECK_VALUE(hipSuccess);
+CHECK_VALUE(hipErrorInvalidValue);
+CHECK_VALUE(hipErrorOutOfMemory);
+CHECK_VALUE(hipErrorNotInitialized);
+CHECK_VALUE(hipErrorInvalidHandle);
+CHECK_VALUE(hipErrorIllegalState);
+CHECK_VALUE(hipErrorHostMemoryNotRegistered);
+CHECK_VALUE(hipErrorNotSupported);
+CHECK_VALUE(hipErrorStreamCaptureUnsupported);
+CHECK_VALUE(hipErrorStreamCaptureInvalidated);
+CHECK_VALUE(hipErrorStreamCaptureUnmatched);
+CHECK_VALUE(hipErrorStreamCaptureUnjoined);
+CHECK_VALUE(hipErrorStreamCaptureWrongThread);
+CHECK_VALUE(hipStreamCaptureModeGlobal);
+CHECK_VALUE(hipStreamCaptureModeThreadLocal);
+CHECK_VALUE(hipStreamCaptureModeRelaxed);
+CHECK_VALUE(hipStreamCaptureStatusNone);
+CHECK_VALUE(hipStreamCaptureStatusActive);
+CHECK_VALUE(hipStreamCaptureStatusInvalidated);
+CHECK_VALUE(hipStreamAddCaptureDependencies);
+CHECK_VALUE(hipStreamSetCaptureDependencies);
+CHECK_VALUE(hipGraphNodeTypeKernel);
+CHECK_VALUE(hipGraphNodeTypeMemcpy);
+CHECK_VALUE(hipGraphNodeTypeMemset);
+CHECK_VALUE(hipGraphNodeTypeHost);
+CHECK_VALUE(hipGraphNodeTypeGraph);
+CHECK_VALUE(hipGraphNodeTypeEmpty);
+CHECK_VALUE(hipGraphNodeTypeWaitEvent);
+CHECK_VALUE(hipGraphNodeTypeEventRecord);
+CHECK_VALUE(hipGraphNodeTypeMemAlloc);
+CHECK_VALUE(hipGraphNodeTypeMemFree);
+CHECK_VALUE(hipGraphExecUpdateSuccess);
+static_assert(hipEventDisableTiming == ours::kEventDisableTiming);
+static_assert(hipStreamNonBlocking == ours::kStreamNonBlocking);
+
+#define CHECK_MEMBER(type, member)                                          \
+  static_assert(offsetof(::type, member) == offsetof(ours::type, member) && \
+                    sizeof(::type::member) == sizeof(ours::type::member),   \
+                #type "::" #member)
+
+static_assert(sizeof(::dim3) == sizeof(ours::dim3));
+static_assert(sizeof(::hipKernelNodeParams) == sizeof(ours::hipKernelNodeParams));
+CHECK_MEMBER(hipKernelNodeParams, blockDim);
+CHECK_MEMBER(hipKernelNodeParams, extra);
+CHECK_MEMBER(hipKernelNodeParams, func);
+CHECK_MEMBER(hipKernelNodeParams, gridDim);
+CHECK_MEMBER(hipKernelNodeParams, kernelParams);
+CHECK_MEMBER(hipKernelNodeParams, sharedMemBytes);
+
+}  // namespace
