@@ -104,6 +104,7 @@ void return_escaped(Address address) {
   const auto block = s.blocks.find(address);
   if (block == s.blocks.end()) return;
   block->second->returned.push_back(address);
+  block->second->settled.store(0);
   s.blocks.erase(block);
 }
 
@@ -142,7 +143,7 @@ void free_in_capture(Session& session, Address address, const MemoryRef& memory,
     return;
   }
   // A block of another graph: this graph may use it up to here, each time it runs.
-  session.holder.memories.push_back(memory);
+  session.holder.borrowed.push_back(memory);
   session.holder.frees.push_back(address);
   return_escaped(address);
 }
@@ -296,15 +297,17 @@ void trim() {
 void forget_device(int device) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  const auto forget = [&](const std::vector<MemoryRef>& memories) {
-    for (const MemoryRef& memory : memories) {
-      if (memory->device == device) memory->region.forget();
-    }
+  const auto forget = [&](const MemoryRef& memory) {
+    if (memory->device == device) memory->region.forget();
   };
-  for (const auto& [id, session] : s.sessions) forget(session->holder.memories);
-  for (const auto& [graph, holder] : s.graphs) forget(holder.memories);
-  for (const auto& [exec, holder] : s.execs) forget(holder.memories);
-  for (const auto& [address, memory] : s.blocks) forget({memory});
+  const auto forget_all = [&](const Holder& holder) {
+    std::for_each(holder.memories.begin(), holder.memories.end(), forget);
+    std::for_each(holder.borrowed.begin(), holder.borrowed.end(), forget);
+  };
+  for (const auto& entry : s.sessions) forget_all(entry.second->holder);
+  for (const auto& entry : s.graphs) forget_all(entry.second);
+  for (const auto& entry : s.execs) forget_all(entry.second);
+  for (const auto& entry : s.blocks) forget(entry.second);
   std::erase_if(s.blocks, [&](const auto& block) { return block.second->device == device; });
   s.device(device).chunks.forget();
 }

@@ -7,6 +7,9 @@
 
 namespace hipgraft::capture {
 
+// A capture ended in this graph, which may hold earlier captures. With the lock held.
+void graph_captured(Holder&& uses, abi::hipGraph_t graph);
+
 // hipGraphClone, hipGraphInstantiate and its variants: the new handle uses what the old one uses.
 void graph_cloned(abi::hipGraph_t from, abi::hipGraph_t to);
 void graph_instantiated(abi::hipGraph_t from, abi::hipGraphExec_t to);

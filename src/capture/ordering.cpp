@@ -121,6 +121,7 @@ void seal(hipStream_t stream) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.timelines[*fence].sealed = true;
+  s.generation.fetch_add(1);  // the next launch there must break the seal
 }
 
 void stream_destroyed(StreamKey key) {
@@ -132,6 +133,7 @@ void stream_destroyed(StreamKey key) {
     const auto known = s.timeline_of.find(key);
     if (known == s.timeline_of.end()) return;
     s.timelines[known->second].gone = true;
+    s.generation.fetch_add(1);
     s.timeline_of.erase(known);
     for (const Timeline& other : s.timelines) gone += other.gone && !other.unused;
   }

@@ -126,12 +126,6 @@ void record_exec(const RecordRef& record) {
   if (record != nullptr) ++record->data.execs;
 }
 
-void record_launch(const RecordRef& record, std::uint64_t host_ns, bool ordered) {
-  if (record == nullptr) return;
-  if (record->host_ns == nullptr) record->host_ns = std::make_unique<util::Histogram>();
-  record->host_ns->add(host_ns);
-  if (ordered) ++record->data.replays.ordered;
-}
 
 std::vector<report::Capture> captures() {
   State& s = state();
@@ -139,12 +133,11 @@ std::vector<report::Capture> captures() {
   std::vector<report::Capture> all;
   for (const RecordRef& record : s.records) {
     report::Capture data = record->data;
-    if (const util::Histogram* host_ns = record->host_ns.get()) {
-      data.replays.count = host_ns->count();
-      data.replays.host_us_p50 = static_cast<double>(host_ns->quantile(0.50)) / 1000;
-      data.replays.host_us_p99 = static_cast<double>(host_ns->quantile(0.99)) / 1000;
-      data.replays.host_us_max = static_cast<double>(host_ns->max()) / 1000;
-    }
+    const auto microseconds = [](std::uint64_t ns) { return static_cast<double>(ns) / 1000; };
+    data.replays.count = record->host_ns.count();
+    data.replays.host_us_p50 = microseconds(record->host_ns.quantile(0.50));
+    data.replays.host_us_p99 = microseconds(record->host_ns.quantile(0.99));
+    data.replays.host_us_max = microseconds(record->host_ns.max());
     all.push_back(std::move(data));
   }
   return all;

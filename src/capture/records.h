@@ -19,7 +19,6 @@ bool recording();
 
 // With the lock held; `record` may be null.
 void record_exec(const RecordRef& record);
-void record_launch(const RecordRef& record, std::uint64_t host_ns, bool ordered);
 
 // All that is known now. Takes the lock; makes no HIP call, so that it may be used at exit.
 std::vector<report::Capture> captures();

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "capture/census.h"
+#include "capture/handles.h"
 #include "capture/ordering.h"
 #include "capture/records.h"
 #include "runtime/calls.h"
@@ -137,12 +138,7 @@ hipError_t end_active(Call call, const SessionRef& session, const runtime::Captu
     return result;
   }
   session->holder.record = record_capture(*session, report::Status::ok, census);
-  Holder& holder = s.graphs[reinterpret_cast<std::uint64_t>(*graph)];
-  holder.record = session->holder.record;
-  holder.memories.insert(holder.memories.end(), session->holder.memories.begin(),
-                         session->holder.memories.end());
-  holder.frees.insert(holder.frees.end(), session->holder.frees.begin(),
-                      session->holder.frees.end());
+  graph_captured(std::move(session->holder), *graph);
   session->own.clear();
   session->holder = {};
   return result;

@@ -65,7 +65,8 @@ struct Memory {
 
   int device;
   arena::Region region;
-  bool launching = false;                // a launch that uses it is being issued
+  std::atomic<int> launching{0};         // launches that use it and are being issued now
+  std::atomic<std::uint64_t> settled{0}; // see launch.cpp
   std::vector<arena::Address> returned;  // escaped blocks that the program has freed: each launch
                                          // of the graph allocates them again
 };
@@ -75,14 +76,15 @@ using MemoryRef = std::shared_ptr<Memory>;
 struct Record {
   report::Capture data;
   const void* caller = nullptr;
-  std::unique_ptr<util::Histogram> host_ns;
+  util::Histogram host_ns;  // time in hipGraphLaunch
 };
 using RecordRef = std::shared_ptr<Record>;
 
 // What a graph or an exec keeps alive.
 struct Holder {
-  std::vector<MemoryRef> memories;
-  std::vector<arena::Address> frees;  // blocks of other graphs that a launch of this one frees
+  std::vector<MemoryRef> memories;    // allocated by each launch
+  std::vector<MemoryRef> borrowed;    // of blocks that another graph allocates and this one frees
+  std::vector<arena::Address> frees;  // those blocks
   RecordRef record;                   // of the capture it comes from
 };
 
@@ -141,6 +143,8 @@ struct State {
   // Read without the lock, as a first look.
   std::atomic<int> live_sessions{0};
   std::atomic<int> known_timelines{0};
+  // Changes with what any launch may have remembered of an exec or a stream.
+  std::atomic<std::uint64_t> generation{1};
   std::atomic<arena::Address> lowest{~arena::Address{0}};  // around all chunks
   std::atomic<arena::Address> highest{0};
 

@@ -2,34 +2,42 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
 namespace hipgraft::util {
 
+// Values may be added and read by any thread; what is read meanwhile is some moment's state.
 class Histogram {
  public:
   void add(std::uint64_t value) {
-    ++buckets_[bucket_of(value)];
-    ++count_;
-    if (value > max_) max_ = value;
+    buckets_[bucket_of(value)].fetch_add(1, std::memory_order_relaxed);
+    std::uint64_t max = max_.load(std::memory_order_relaxed);
+    while (value > max && !max_.compare_exchange_weak(max, value, std::memory_order_relaxed)) {
+    }
   }
 
-  std::uint64_t count() const { return count_; }
-  std::uint64_t max() const { return max_; }
+  std::uint64_t count() const {
+    std::uint64_t total = 0;
+    for (const auto& bucket : buckets_) total += bucket.load(std::memory_order_relaxed);
+    return total;
+  }
+  std::uint64_t max() const { return max_.load(std::memory_order_relaxed); }
 
   // The value that a share of `quantile` (0 to 1) of all values does not exceed, to within the
   // width of a bucket. 0 when empty.
   std::uint64_t quantile(double quantile) const {
-    if (count_ == 0) return 0;
-    const auto rank = static_cast<std::uint64_t>(quantile * static_cast<double>(count_ - 1));
+    const std::uint64_t total = count();
+    if (total == 0) return 0;
+    const auto rank = static_cast<std::uint64_t>(quantile * static_cast<double>(total - 1));
     std::uint64_t seen = 0;
     for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) {
-      seen += buckets_[bucket];
+      seen += buckets_[bucket].load(std::memory_order_relaxed);
       if (seen > rank) return middle_of(bucket);
     }
-    return max_;
+    return max();
   }
 
  private:
@@ -49,9 +57,8 @@ class Histogram {
   }
 
   static constexpr std::size_t kBuckets = kSub * 36;  // up to 2^40: 18 minutes in nanoseconds
-  std::array<std::uint32_t, kBuckets> buckets_{};
-  std::uint64_t count_ = 0;
-  std::uint64_t max_ = 0;
+  std::array<std::atomic<std::uint32_t>, kBuckets> buckets_{};
+  std::atomic<std::uint64_t> max_{0};
 };
 
 }  // namespace hipgraft::util

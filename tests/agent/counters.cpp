@@ -21,7 +21,8 @@ FILE* open_trace() {
   const std::string& path = options().trace;
   if (path.empty()) return nullptr;
   if (path == "-") return stderr;
-  FILE* file = std::fopen(path.c_str(), "we");
+  // Appending, so that a child process does not wipe out its parent's lines.
+  FILE* file = std::fopen(path.c_str(), "ae");
   if (!file) {
     std::fprintf(stderr, "softagent: SOFTAGENT_TRACE: cannot write %s: %s\n", path.c_str(),
                  std::strerror(errno));

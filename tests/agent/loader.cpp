@@ -18,6 +18,8 @@ namespace softagent {
 namespace {
 
 constexpr Elf64_Half machine_amdgpu = 224;
+// Code objects before version 3 gave kernels a symbol type of their own.
+constexpr unsigned symbol_type_kernel = STT_LOOS;
 constexpr uint32_t relocation_abs64 = 3;
 constexpr uint32_t relocation_relative64 = 13;
 constexpr std::string_view descriptor_suffix = ".kd";
@@ -150,13 +152,11 @@ class CodeObject {
     for (const Elf64_Sym& entry : image_.entries<Elf64_Sym>(section)) {
       const unsigned type = ELF64_ST_TYPE(entry.st_info);
       if (entry.st_shndx == SHN_UNDEF || entry.st_value >= size_) continue;
-      if (type != STT_OBJECT && type != STT_AMDGPU_HSA_KERNEL) continue;
+      if (type != STT_OBJECT && type != symbol_type_kernel) continue;
       const std::string_view name = image_.text(sections[section.sh_link], entry.st_name);
       define(name, entry, symbols);
     }
   }
-
-  static constexpr unsigned STT_AMDGPU_HSA_KERNEL = 10;
 
   void define(std::string_view name, const Elf64_Sym& entry,
               std::map<std::string, Symbol>& symbols) {

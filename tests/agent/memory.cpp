@@ -92,9 +92,8 @@ Blocks::iterator find_covering(Blocks& blocks, const void* pointer) {
 
 hsa_status_t allocate(Pool& pool, size_t size, void** out) {
   if (size == 0 || !out) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
-  if (pool.segment != HSA_AMD_SEGMENT_GLOBAL || size > pool.size) {
-    return HSA_STATUS_ERROR_INVALID_ALLOCATION;
-  }
+  if (pool.segment != HSA_AMD_SEGMENT_GLOBAL) return HSA_STATUS_ERROR_INVALID_ALLOCATION;
+  if (size > pool.size) return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
   const size_t mapped_size = align_up(size, page_size);
   if (!pool.owner->charge(mapped_size)) return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
   const size_t alignment = size >= large_page_size ? large_page_size : page_size;

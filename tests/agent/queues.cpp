@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <thread>
 
 #include "agent.h"
@@ -30,12 +31,14 @@ struct alignas(64) Packet {
   uint8_t type() const { return static_cast<uint8_t>(header & 0xff); }
 };
 static_assert(sizeof(Packet) == 64);
+static_assert(offsetof(hsa_kernel_dispatch_packet_t, completion_signal) == 56);
+static_assert(offsetof(hsa_barrier_and_packet_t, completion_signal) == 56);
+static_assert(offsetof(hsa_amd_barrier_value_packet_t, completion_signal) == 56);
 
 // The runtime casts its handle to amd_queue_v2_t, so that stands first.
 class Queue {
  public:
-  Queue(Agent& agent, uint32_t size, hsa_queue_type32_t type)
-      : agent_(agent), ring_(size), doorbell_(Signal::create(-1)) {
+  Queue(uint32_t size, hsa_queue_type32_t type) : ring_(size), doorbell_(Signal::create(-1)) {
     static std::atomic<uint64_t> next_id{0};
     for (Packet& packet : ring_) packet.header = HSA_PACKET_TYPE_INVALID;
     amd_.hsa_queue.type = type;
@@ -171,14 +174,13 @@ class Queue {
     read_index().fetch_add(1);
   }
 
-  // The completion signal stands at the end of every kind of packet.
+  // The completion signal stands at the same place in every kind of packet.
   static void complete(const Packet& packet, uint64_t start) {
     const hsa_signal_t signal = packet.barrier_and.completion_signal;
     if (signal.handle != 0) Signal::from(signal)->complete(start, now_ns());
   }
 
   amd_queue_v2_t amd_{};
-  Agent& agent_;
   std::vector<Packet> ring_;
   Signal* doorbell_;
   std::atomic<bool> stopping_{false};
@@ -194,11 +196,11 @@ hsa_status_t hsa_queue_create(hsa_agent_t agent_handle, uint32_t size, hsa_queue
                               void (*)(hsa_status_t, hsa_queue_t*, void*), void*, uint32_t,
                               uint32_t, hsa_queue_t** queue) {
   SOFTAGENT_CALL_WITH("size=%u", size);
-  softagent::Agent* agent = softagent::find_agent(agent_handle);
+  const softagent::Agent* agent = softagent::find_agent(agent_handle);
   if (!agent) return HSA_STATUS_ERROR_INVALID_AGENT;
   if (!queue || !std::has_single_bit(size)) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   if (!agent->is_gpu()) return HSA_STATUS_ERROR_INVALID_QUEUE_CREATION;
-  *queue = (new Queue(*agent, size, type))->handle();
+  *queue = (new Queue(size, type))->handle();
   return HSA_STATUS_SUCCESS;
 }
 

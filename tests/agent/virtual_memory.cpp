@@ -28,7 +28,6 @@ struct Memory {
 
 struct Mapping {
   size_t size;
-  size_t offset_in_memory;
   Memory* memory;
   Reservation* reservation;
   std::map<uint64_t, hsa_access_permission_t> permissions;  // by agent handle
@@ -110,7 +109,7 @@ class VirtualMemory {
              memory.offset + static_cast<off_t>(offset)) == MAP_FAILED) {
       return HSA_STATUS_ERROR;
     }
-    mappings_[start] = {size, offset, &memory, reservation, {}};
+    mappings_[start] = {size, &memory, reservation, {}};
     ++reservation->mappings;
     ++memory.mappings;
     return HSA_STATUS_SUCCESS;
@@ -287,14 +286,10 @@ bool find_virtual_memory(const void* address, AddressInfo& out) {
 
 using softagent::VirtualMemory;
 
-namespace {
-
 // The call's line in the trace shows how it ended.
 #define TRACED_RESULT(format, ...)                                                    \
   SOFTAGENT_CALL_WITH(format " -> 0x%x", __VA_ARGS__, static_cast<unsigned>(status)); \
   return status
-
-}  // namespace
 
 hsa_status_t hsa_amd_vmem_address_reserve_align(void** va, size_t size, uint64_t address,
                                                 uint64_t alignment, uint64_t) {

@@ -32,9 +32,10 @@ class Run:
                             "CALLLOG_FILE": f"{at}/calls", **variables}
             if preload:
                 environment["LD_PRELOAD"] = " ".join(preload)
+            dump = [] if "--eager" in arguments else ["--dump-graph", f"{at}/graph"]
             result = subprocess.run(
-                [PROGRAM, *STEPS, "--dump-graph", f"{at}/graph", *arguments], env=environment,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, text=True, timeout=60)
+                [PROGRAM, *STEPS, *dump, *arguments], env=environment, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, check=False, text=True, timeout=60)
             self.returncode = result.returncode
             self.stderr = result.stderr
             self.values = dict(line.split(" ", 1) for line in result.stdout.splitlines())
