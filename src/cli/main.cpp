@@ -4,9 +4,15 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "cli/launch.h"
@@ -132,7 +138,7 @@ std::vector<std::string> command_of(std::vector<std::string> leading,
   return {rest.begin() + 1, rest.end()};
 }
 
-int main(int argc, char** argv) {
+int run_command_line(int argc, char** argv) {
   CLI::App app("hipgraft makes HIP graph capture work, and replay fast, in unmodified programs.",
                "hipgraft");
   app.set_version_flag("--version", "hipgraft " HIPGRAFT_VERSION);
@@ -167,4 +173,11 @@ int main(int argc, char** argv) {
 
 }  // namespace hipgraft::cli
 
-int main(int argc, char** argv) { return hipgraft::cli::main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return hipgraft::cli::run_command_line(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "hipgraft: %s\n", error.what());
+    return EXIT_FAILURE;
+  }
+}

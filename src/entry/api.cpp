@@ -1,13 +1,19 @@
 // The public header's functions.
-#include "entry/guard.h"
+#define HIPGRAFT_API __attribute__((visibility("default")))
 #include "hipgraft/hipgraft.h"
+
+#include "entry/guard.h"
 
 using namespace hipgraft;
 
-HIPGRAFT_EXPORT const char* hipgraft_version(void) { return HIPGRAFT_VERSION; }
-HIPGRAFT_EXPORT int hipgraft_active(void) { return entry::active() ? 1 : 0; }
-HIPGRAFT_EXPORT void hipgraft_mark_step(const char*) {}
-HIPGRAFT_EXPORT void hipgraft_write_report(void) {
+const char* hipgraft_version(void) { return HIPGRAFT_VERSION; }
+
+int hipgraft_active(void) { return entry::at_work() ? 1 : 0; }
+
+// Steps matter to automatic replay only, which does not exist yet.
+void hipgraft_mark_step(const char*) {}
+
+void hipgraft_write_report(void) {
   const entry::Guard guard;
-  entry::write_report();
+  if (entry::at_work()) entry::write_report();
 }

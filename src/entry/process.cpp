@@ -128,6 +128,8 @@ bool active() {
   return phase.load() == Phase::on;
 }
 
+bool at_work() { return phase.load(std::memory_order_acquire) == Phase::on; }
+
 void report_progress() {
   if (destinations == nullptr) return;
   const std::int64_t now = now_seconds();
@@ -139,10 +141,10 @@ void report_progress() {
 }
 
 void write_report() {
-  if (!active() || destinations == nullptr) return;
+  if (destinations == nullptr) return;
   const std::lock_guard lock(reporting);
   complete_identity();
-  write(report::Moment::interim);
+  write(report::Moment::final);
 }
 
 }  // namespace hipgraft::entry

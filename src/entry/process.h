@@ -8,6 +8,9 @@ namespace hipgraft::entry {
 // a process reads the options. Thread-safe, also from static constructors.
 bool active();
 
+// Whether a HIP call has switched hipgraft on; switches nothing itself.
+bool at_work();
+
 // Rewrites the report's files if a second has passed since the last time; after a capture has
 // ended.
 void report_progress();
