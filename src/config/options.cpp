@@ -164,7 +164,9 @@ constexpr Option kTable[] = {
     {"HIPGRAFT_ARENA_CHUNK", "a size of at least 4K, such as 2M or 1G", "2M",
      "how much memory the arena gets from the runtime at a time", parse_chunk, print_chunk},
     {"HIPGRAFT_ARENA_LIMIT", "unlimited or a size, such as 512M or 4G", "unlimited",
-     "how much memory the arena may hold; beyond it an allocation in a capture fails with hipErrorOutOfMemory", parse_limit, print_limit},
+     "how much memory the arena may hold; beyond it an allocation in a capture fails with "
+     "hipErrorOutOfMemory",
+     parse_limit, print_limit},
     {"HIPGRAFT_LOG", "off, error, warn, info, debug or trace", "warn",
      "messages on stderr, up to this level", parse_choice<&Options::log_level, kLogLevels>,
      print_choice<&Options::log_level, kLogLevels>},

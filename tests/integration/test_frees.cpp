@@ -1,6 +1,8 @@
 // Blocks that the capture does not free are the program's, until it frees them in whatever way.
 #include "scenario.h"
 
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"  // hipFreeHost frees all the same
+
 using namespace scenario;
 
 namespace {

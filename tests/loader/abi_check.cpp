@@ -7,6 +7,18 @@
 
 #include "abi/functions.h"
 
+#if HIP_VERSION_MAJOR < 6
+// Not in 5.7's headers, and so null in its function table.
+struct hipGraphEdgeData;
+struct hipGraphInstantiateParams;
+hipError_t hipStreamBeginCaptureToGraph(hipStream_t stream, hipGraph_t graph,
+                                        const hipGraphNode_t* dependencies,
+                                        const hipGraphEdgeData* dependencyData,
+                                        size_t numDependencies, hipStreamCaptureMode mode);
+hipError_t hipGraphInstantiateWithParams(hipGraphExec_t* exec, hipGraph_t graph,
+                                         hipGraphInstantiateParams* params);
+#endif
+
 namespace {
 
 namespace ours = hipgraft::abi;
