@@ -51,6 +51,13 @@ apps::Graph capture(hipStream_t stream, Work work,
   return apps::Graph(graph);
 }
 
+// Makes a call that kills every capture of the process. From HIP 6 on there are such calls; 5.7
+// lets captures live.
+#if HIP_VERSION_MAJOR >= 6
+#define SCENARIO_CAPTURES_CAN_BE_KILLED
+inline void kill_captures() { CHECK(hipDeviceSynchronize() != hipSuccess); }
+#endif
+
 // hipMallocAsync, enter, leave, hipFreeAsync: counts in `faults` whoever else is in its bytes.
 apps::Graph capture_turnstile(hipStream_t stream, const DeviceValue& faults);
 
