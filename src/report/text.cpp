@@ -117,16 +117,29 @@ void write_words(std::string& out, std::string_view text) {
   }
 }
 
+// What became of a capture whose first failing call follows. A capture may live on after a refused
+// call.
+std::string status_label(Status status) {
+  switch (status) {
+    case Status::ok:
+      return label("refused");
+    case Status::broken:
+      return label("broken");
+    case Status::abandoned:
+      break;
+  }
+  return "  abandoned ";
+}
+
 void write_status(std::string& out, const Capture& capture) {
-  if (capture.status == Status::ok) return;
-  const bool broken = capture.status == Status::broken;
   if (!capture.has_first_cause) {
-    out += broken ? "  broken  for an unknown reason\n" : "  abandoned before its end\n";
+    if (capture.status == Status::broken) out += "  broken  for an unknown reason\n";
+    if (capture.status == Status::abandoned) out += "  abandoned before its end\n";
     return;
   }
   const Cause& cause = capture.first_cause;
   {
-    Line line(out, broken ? label("broken") : "  abandoned ", "  ");
+    Line line(out, status_label(capture.status), "  ");
     line.add(fmt::format("{}: {}", printable(cause.call), printable(cause.error)));
     constexpr std::string_view kAt = "at ";
     line.add(fmt::format("{}{}", kAt, site_text(cause.site, kColumns - kIndent - kAt.size())));

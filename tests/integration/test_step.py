@@ -1,7 +1,8 @@
 """The simulator step under hipgraft on the genuine runtime: the graph, the report, the results.
 
 Environment: STEP_PROGRAM, HIPGRAFT_LIBRARY, CALLLOG_LIBRARY, REPORT_SCHEMA, MEMORY_NODES_MAP (whether
-this runtime maps memory at each replay natively: yes or no), and SOFTAGENT_TWINS for the program.
+this runtime maps memory at each replay natively: yes or no), and SOFTAGENT_TWINS for the program;
+SCENARIOS_PROGRAM and SCENARIO_TWINS.
 """
 
 import functools
@@ -182,6 +183,26 @@ class Step(unittest.TestCase):
         self.assertIsNone(result.report)
         self.assertEqual(result.stderr, "")
         self.assertEqual(result.graph, run().graph)
+
+
+class Limit(unittest.TestCase):
+    def test_the_report_names_the_first_call_that_was_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            environment = os.environ | {
+                "LD_PRELOAD": LIBRARY, "HIPGRAFT_ARENA_LIMIT": "4M",
+                "HIPGRAFT_REPORT": f"{folder}/r.json,{folder}/r.txt",
+                "SOFTAGENT_TWINS": os.environ["SCENARIO_TWINS"]}
+            subprocess.run([os.environ["SCENARIOS_PROGRAM"], "--test-suite=limit"],
+                           env=environment, check=True, stdout=subprocess.DEVNULL, timeout=60)
+            report = json.loads(pathlib.Path(folder, "r.json").read_text(encoding="utf-8"))
+            text = pathlib.Path(folder, "r.txt").read_text(encoding="utf-8")
+        capture = report["captures"][0]
+        self.assertEqual(capture["status"], "ok")
+        cause = capture["first_cause"]
+        self.assertEqual((cause["call"], cause["error"]), ("hipMallocAsync", "hipErrorOutOfMemory"))
+        self.assertIn("HIPGRAFT_ARENA_LIMIT=4M", cause["detail"])
+        self.assertTrue(cause["site"]["module"])
+        self.assertIn("refused hipMallocAsync: hipErrorOutOfMemory", text)
 
 
 if __name__ == "__main__":

@@ -149,6 +149,14 @@ TEST_SUITE("text report") {
           "  replays 0\n");
   }
 
+  TEST_CASE("a capture that lived on after a refused call names that call") {
+    report::Capture capture = samples::broken_capture();
+    capture.status = report::Status::ok;
+    const Strings lines = lines_of(report::to_text(with(capture)));
+    CHECK(std::count(lines.begin(), lines.end(), "  refused hipMallocAsync: hipErrorOutOfMemory") ==
+          1);
+  }
+
   TEST_CASE("a broken capture without a cause says so") {
     report::Capture capture = samples::broken_capture();
     capture.has_first_cause = false;
