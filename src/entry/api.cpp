@@ -14,6 +14,6 @@ int hipgraft_active(void) { return entry::at_work() ? 1 : 0; }
 void hipgraft_mark_step(const char*) {}
 
 void hipgraft_write_report(void) {
-  const entry::Guard guard;
+  HIPGRAFT_GUARD;
   if (entry::at_work()) entry::write_report();
 }

@@ -4,29 +4,28 @@
 
 using namespace hipgraft;
 using namespace hipgraft::abi;
-using runtime::real;
 
 HIPGRAFT_EXPORT hipError_t hipGraphDestroy(hipGraph_t graph) {
-  const entry::Guard guard;
-  if (!guard.ours()) return real().hipGraphDestroy(graph);
+  HIPGRAFT_GUARD;
+  if (!guard.ours()) return guard.real().hipGraphDestroy(graph);
   capture::Forgotten forgotten(graph);
-  const hipError_t result = real().hipGraphDestroy(graph);
+  const hipError_t result = guard.real().hipGraphDestroy(graph);
   if (result != hipSuccess) forgotten.restore();
   return result;
 }
 
 HIPGRAFT_EXPORT hipError_t hipGraphExecDestroy(hipGraphExec_t exec) {
-  const entry::Guard guard;
-  if (!guard.ours()) return real().hipGraphExecDestroy(exec);
+  HIPGRAFT_GUARD;
+  if (!guard.ours()) return guard.real().hipGraphExecDestroy(exec);
   capture::Forgotten forgotten(exec);
-  const hipError_t result = real().hipGraphExecDestroy(exec);
+  const hipError_t result = guard.real().hipGraphExecDestroy(exec);
   if (result != hipSuccess) forgotten.restore();
   return result;
 }
 
 HIPGRAFT_EXPORT hipError_t hipGraphClone(hipGraph_t* clone, hipGraph_t original) {
-  const entry::Guard guard;
-  const hipError_t result = real().hipGraphClone(clone, original);
+  HIPGRAFT_GUARD;
+  const hipError_t result = guard.real().hipGraphClone(clone, original);
   if (guard.ours() && result == hipSuccess) capture::graph_cloned(original, *clone);
   return result;
 }
@@ -34,9 +33,9 @@ HIPGRAFT_EXPORT hipError_t hipGraphClone(hipGraph_t* clone, hipGraph_t original)
 HIPGRAFT_EXPORT hipError_t hipGraphAddChildGraphNode(hipGraphNode_t* node, hipGraph_t graph,
                                                      const hipGraphNode_t* dependencies,
                                                      size_t numDependencies, hipGraph_t child) {
-  const entry::Guard guard;
+  HIPGRAFT_GUARD;
   const hipError_t result =
-      real().hipGraphAddChildGraphNode(node, graph, dependencies, numDependencies, child);
+      guard.real().hipGraphAddChildGraphNode(node, graph, dependencies, numDependencies, child);
   if (guard.ours() && result == hipSuccess) capture::graph_nested(child, graph);
   return result;
 }
@@ -44,24 +43,24 @@ HIPGRAFT_EXPORT hipError_t hipGraphAddChildGraphNode(hipGraphNode_t* node, hipGr
 HIPGRAFT_EXPORT hipError_t hipGraphInstantiate(hipGraphExec_t* exec, hipGraph_t graph,
                                                hipGraphNode_t* errorNode, char* log,
                                                size_t logSize) {
-  const entry::Guard guard;
-  const hipError_t result = real().hipGraphInstantiate(exec, graph, errorNode, log, logSize);
+  HIPGRAFT_GUARD;
+  const hipError_t result = guard.real().hipGraphInstantiate(exec, graph, errorNode, log, logSize);
   if (guard.ours() && result == hipSuccess) capture::graph_instantiated(graph, *exec);
   return result;
 }
 
 HIPGRAFT_EXPORT hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t* exec, hipGraph_t graph,
                                                         unsigned long long flags) {
-  const entry::Guard guard;
-  const hipError_t result = real().hipGraphInstantiateWithFlags(exec, graph, flags);
+  HIPGRAFT_GUARD;
+  const hipError_t result = guard.real().hipGraphInstantiateWithFlags(exec, graph, flags);
   if (guard.ours() && result == hipSuccess) capture::graph_instantiated(graph, *exec);
   return result;
 }
 
 HIPGRAFT_EXPORT hipError_t hipGraphInstantiateWithParams(hipGraphExec_t* exec, hipGraph_t graph,
                                                          hipGraphInstantiateParams* params) {
-  const entry::Guard guard;
-  const hipError_t result = real().hipGraphInstantiateWithParams(exec, graph, params);
+  HIPGRAFT_GUARD;
+  const hipError_t result = guard.real().hipGraphInstantiateWithParams(exec, graph, params);
   if (guard.ours() && result == hipSuccess) capture::graph_instantiated(graph, *exec);
   return result;
 }
@@ -69,8 +68,8 @@ HIPGRAFT_EXPORT hipError_t hipGraphInstantiateWithParams(hipGraphExec_t* exec, h
 HIPGRAFT_EXPORT hipError_t hipGraphExecUpdate(hipGraphExec_t exec, hipGraph_t graph,
                                               hipGraphNode_t* errorNode,
                                               hipGraphExecUpdateResult* updated) {
-  const entry::Guard guard;
-  const hipError_t result = real().hipGraphExecUpdate(exec, graph, errorNode, updated);
+  HIPGRAFT_GUARD;
+  const hipError_t result = guard.real().hipGraphExecUpdate(exec, graph, errorNode, updated);
   if (guard.ours()) capture::exec_updated(exec, graph, result == hipSuccess);
   return result;
 }
@@ -78,20 +77,20 @@ HIPGRAFT_EXPORT hipError_t hipGraphExecUpdate(hipGraphExec_t exec, hipGraph_t gr
 HIPGRAFT_EXPORT hipError_t hipGraphExecChildGraphNodeSetParams(hipGraphExec_t exec,
                                                                hipGraphNode_t node,
                                                                hipGraph_t child) {
-  const entry::Guard guard;
-  const hipError_t result = real().hipGraphExecChildGraphNodeSetParams(exec, node, child);
+  HIPGRAFT_GUARD;
+  const hipError_t result = guard.real().hipGraphExecChildGraphNodeSetParams(exec, node, child);
   if (guard.ours()) capture::graph_nested(child, exec);
   return result;
 }
 
 HIPGRAFT_EXPORT hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream) {
-  const entry::Guard guard;
-  if (!guard.ours()) return real().hipGraphLaunch(exec, stream);
+  HIPGRAFT_GUARD;
+  if (!guard.ours()) return guard.real().hipGraphLaunch(exec, stream);
   return capture::launch(exec, stream);
 }
 
 HIPGRAFT_EXPORT hipError_t hipGraphLaunch_spt(hipGraphExec_t exec, hipStream_t stream) {
-  const entry::Guard guard;
-  if (!guard.ours()) return real().hipGraphLaunch_spt(exec, stream);
+  HIPGRAFT_GUARD;
+  if (!guard.ours()) return guard.real().hipGraphLaunch_spt(exec, stream);
   return capture::launch(exec, capture::spt(stream));
 }

@@ -29,7 +29,7 @@ constinit std::atomic<Phase> phase{Phase::untouched};
 constinit std::mutex starting;
 constinit std::mutex reporting;
 constinit report::Destinations* destinations = nullptr;
-// Filled at the first interim report: no HIP call is made at exit.
+// Filled before exit: no HIP call is made then.
 constinit report::Report* identity = nullptr;
 constinit std::atomic<std::int64_t> last_written{0};
 
@@ -78,22 +78,26 @@ Phase start() {
   identity->exe = executable();
   identity->args = command_line();
   identity->route = "symbol";
-  identity->runtime_path = runtime::library_path();
   identity->options = config::values(kept);
   return Phase::on;
-}
-
-// What only the runtime can tell, asked when it is surely up.
-void complete_identity() {
-  if (!identity->runtime_version.empty()) return;
-  identity->runtime_version = runtime::version();
-  identity->devices = runtime::device_names();
 }
 
 void write(report::Moment moment) {
   report::Report report = *identity;
   report.captures = capture::captures();
   destinations->write(report, moment);
+}
+
+// Not at exit: asks the runtime for what only it can tell.
+void write_running(report::Moment moment) {
+  const std::string path = runtime::library_path();
+  const std::string version = runtime::version();
+  const std::vector<std::string> devices = runtime::device_names();
+  const std::lock_guard lock(reporting);
+  identity->runtime_path = path;
+  identity->runtime_version = version;
+  identity->devices = devices;
+  write(moment);
 }
 
 // Another thread may be inside hipgraft for good when the program exits.
@@ -113,19 +117,19 @@ __attribute__((destructor)) void at_exit() {
 
 }  // namespace
 
-bool active() {
+bool active(const void* caller) {
   const Phase now = phase.load(std::memory_order_acquire);
   if (now != Phase::untouched) return now == Phase::on;
-  const std::lock_guard lock(starting);
-  if (phase.load() == Phase::untouched) {
-    const Phase started = start();
-    phase.store(started, std::memory_order_release);
-    if (started == Phase::on) {
-      log::write(log::Level::info, "{} active, runtime {}, route symbol", HIPGRAFT_VERSION,
-                 runtime::library_path());
-    }
+  {
+    const std::lock_guard lock(starting);
+    if (phase.load() != Phase::untouched) return phase.load() == Phase::on;
+    phase.store(start(), std::memory_order_release);
   }
-  return phase.load() == Phase::on;
+  if (phase.load() != Phase::on) return false;
+  runtime::functions_for(caller);
+  log::write(log::Level::info, "{} active, runtime {}, route symbol", HIPGRAFT_VERSION,
+             runtime::library_path());
+  return true;
 }
 
 bool at_work() { return phase.load(std::memory_order_acquire) == Phase::on; }
@@ -135,16 +139,12 @@ void report_progress() {
   const std::int64_t now = now_seconds();
   std::int64_t last = last_written.load();
   if (now == last || !last_written.compare_exchange_strong(last, now)) return;
-  const std::lock_guard lock(reporting);
-  complete_identity();
-  write(report::Moment::interim);
+  write_running(report::Moment::interim);
 }
 
 void write_report() {
   if (destinations == nullptr) return;
-  const std::lock_guard lock(reporting);
-  complete_identity();
-  write(report::Moment::final);
+  write_running(report::Moment::final);
 }
 
 }  // namespace hipgraft::entry

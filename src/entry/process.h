@@ -4,9 +4,10 @@
 
 namespace hipgraft::entry {
 
-// False with HIPGRAFT=off and in a forked child, where HIP does not work anyway. The first call of
-// a process reads the options. Thread-safe, also from static constructors.
-bool active();
+// False with HIPGRAFT=off and in a forked child, where HIP does not work anyway. The first call of a
+// process reads the options and chooses the runtime, that of `caller`. Thread-safe, also from static
+// constructors.
+bool active(const void* caller);
 
 // Whether a HIP call has switched hipgraft on; switches nothing itself.
 bool at_work();

@@ -5,13 +5,12 @@
 
 using namespace hipgraft;
 using namespace hipgraft::abi;
-using runtime::real;
 
 namespace {
 
 hipError_t begin(capture::Call call, hipStream_t stream, hipStreamCaptureMode mode) {
   return capture::begin_capture(call, stream, mode, [&](hipStreamCaptureMode relaxed) {
-    return real().hipStreamBeginCapture(stream, relaxed);
+    return runtime::real().hipStreamBeginCapture(stream, relaxed);
   });
 }
 
@@ -22,22 +21,22 @@ hipError_t end(capture::Call call, hipStream_t stream, hipGraph_t* graph) {
 }
 
 hipError_t wait(hipStream_t stream, hipEvent_t event, unsigned int flags) {
-  return capture::wait_event(stream,
-                             [&] { return real().hipStreamWaitEvent(stream, event, flags); });
+  return capture::wait_event(
+      stream, [&] { return runtime::real().hipStreamWaitEvent(stream, event, flags); });
 }
 
 }  // namespace
 
 HIPGRAFT_EXPORT hipError_t hipStreamBeginCapture(hipStream_t stream, hipStreamCaptureMode mode) {
-  const entry::Guard guard;
-  if (!guard.ours()) return real().hipStreamBeginCapture(stream, mode);
+  HIPGRAFT_GUARD;
+  if (!guard.ours()) return guard.real().hipStreamBeginCapture(stream, mode);
   return begin(HIPGRAFT_THIS_CALL(hipStreamBeginCapture), stream, mode);
 }
 
 HIPGRAFT_EXPORT hipError_t hipStreamBeginCapture_spt(hipStream_t stream,
                                                      hipStreamCaptureMode mode) {
-  const entry::Guard guard;
-  if (!guard.ours()) return real().hipStreamBeginCapture_spt(stream, mode);
+  HIPGRAFT_GUARD;
+  if (!guard.ours()) return guard.real().hipStreamBeginCapture_spt(stream, mode);
   return begin(HIPGRAFT_THIS_CALL(hipStreamBeginCapture_spt), capture::spt(stream), mode);
 }
 
@@ -46,10 +45,10 @@ HIPGRAFT_EXPORT hipError_t hipStreamBeginCaptureToGraph(hipStream_t stream, hipG
                                                         const hipGraphEdgeData* dependencyData,
                                                         size_t numDependencies,
                                                         hipStreamCaptureMode mode) {
-  const entry::Guard guard;
+  HIPGRAFT_GUARD;
   const auto begin_to_graph = [&](hipStreamCaptureMode asked) {
-    return real().hipStreamBeginCaptureToGraph(stream, graph, dependencies, dependencyData,
-                                               numDependencies, asked);
+    return guard.real().hipStreamBeginCaptureToGraph(stream, graph, dependencies, dependencyData,
+                                                     numDependencies, asked);
   };
   if (!guard.ours()) return begin_to_graph(mode);
   return capture::begin_capture(HIPGRAFT_THIS_CALL(hipStreamBeginCaptureToGraph), stream, mode,
@@ -57,37 +56,37 @@ HIPGRAFT_EXPORT hipError_t hipStreamBeginCaptureToGraph(hipStream_t stream, hipG
 }
 
 HIPGRAFT_EXPORT hipError_t hipStreamEndCapture(hipStream_t stream, hipGraph_t* graph) {
-  const entry::Guard guard;
-  if (!guard.ours()) return real().hipStreamEndCapture(stream, graph);
+  HIPGRAFT_GUARD;
+  if (!guard.ours()) return guard.real().hipStreamEndCapture(stream, graph);
   return end(HIPGRAFT_THIS_CALL(hipStreamEndCapture), stream, graph);
 }
 
 HIPGRAFT_EXPORT hipError_t hipStreamEndCapture_spt(hipStream_t stream, hipGraph_t* graph) {
-  const entry::Guard guard;
-  if (!guard.ours()) return real().hipStreamEndCapture_spt(stream, graph);
+  HIPGRAFT_GUARD;
+  if (!guard.ours()) return guard.real().hipStreamEndCapture_spt(stream, graph);
   return end(HIPGRAFT_THIS_CALL(hipStreamEndCapture_spt), capture::spt(stream), graph);
 }
 
 HIPGRAFT_EXPORT hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event,
                                               unsigned int flags) {
-  const entry::Guard guard;
-  if (!guard.ours()) return real().hipStreamWaitEvent(stream, event, flags);
+  HIPGRAFT_GUARD;
+  if (!guard.ours()) return guard.real().hipStreamWaitEvent(stream, event, flags);
   return wait(stream, event, flags);
 }
 
 HIPGRAFT_EXPORT hipError_t hipStreamWaitEvent_spt(hipStream_t stream, hipEvent_t event,
                                                   unsigned int flags) {
-  const entry::Guard guard;
-  if (!guard.ours()) return real().hipStreamWaitEvent_spt(stream, event, flags);
+  HIPGRAFT_GUARD;
+  if (!guard.ours()) return guard.real().hipStreamWaitEvent_spt(stream, event, flags);
   return wait(capture::spt(stream), event, flags);
 }
 
 HIPGRAFT_EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
-  const entry::Guard guard;
-  if (!guard.ours()) return real().hipStreamDestroy(stream);
+  HIPGRAFT_GUARD;
+  if (!guard.ours()) return guard.real().hipStreamDestroy(stream);
   const capture::StreamKey key = capture::key_of(stream);
   capture::seal(stream);
-  const hipError_t result = real().hipStreamDestroy(stream);
+  const hipError_t result = guard.real().hipStreamDestroy(stream);
   if (result != hipSuccess) return result;
   capture::stream_destroyed(key);
   capture::abandon_capture_of(key);
@@ -95,8 +94,8 @@ HIPGRAFT_EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
 }
 
 HIPGRAFT_EXPORT hipError_t hipDeviceSynchronize(void) {
-  const entry::Guard guard;
-  const hipError_t result = real().hipDeviceSynchronize();
+  HIPGRAFT_GUARD;
+  const hipError_t result = guard.real().hipDeviceSynchronize();
   if (guard.ours() && result == hipSuccess) capture::trim();
   return result;
 }

@@ -1,5 +1,8 @@
 // The genuine runtime's functions. Found at the first use, never at load: a process that does not
 // touch HIP does not look for it. Thread-safe, also from static constructors.
+//
+// A process may hold several copies of the runtime. hipgraft works on one, the first that is used;
+// calls that belong to another are handed to that one and otherwise left alone.
 #pragma once
 
 #include "abi/functions.h"
@@ -16,14 +19,24 @@ struct Functions {
 #undef HIPGRAFT_MEMBER
 };
 
-// Null members: this runtime lacks the function. All null: no runtime was found, which is logged
-// once.
+// Those of the copy that hipgraft works on. Null members: this runtime lacks the function. All
+// null: no runtime was found, which is logged once.
 const Functions& real();
 
-// Path of the library that the functions come from; empty when none was found.
+// Those of the copy that the code around `caller` is bound to. After the first call from a place
+// this is one comparison.
+const Functions& functions_for(const void* caller);
+
+// Path of the library that real() comes from; empty when none was found.
 const char* library_path();
 
-// Where to look instead of behind us in the link order; must be set before the first use.
+// Where real() is, whatever the program loads; must be set before the first use.
 void use_library(const char* path);
+
+// The C library's dlsym and dlvsym, or those of a library preloaded behind us.
+using Dlsym = void*(void* handle, const char* symbol);
+using Dlvsym = void*(void* handle, const char* symbol, const char* version);
+Dlsym* genuine_dlsym();
+Dlvsym* genuine_dlvsym();
 
 }  // namespace hipgraft::runtime
