@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What scripts/test and scripts/demo share. Sourced, after `set -euo pipefail`.
+# What the scripts that build and run share. Sourced, after `set -euo pipefail`.
 
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$project/build
@@ -64,9 +64,17 @@ configure() {
   fi
 }
 
-# build_with_runtime VERSION: makes the runtime available and builds everything against it.
+# build_with_runtime VERSION [TARGET...]: makes the runtime available and builds against it what is
+# named, else everything.
 build_with_runtime() {
   "$project/scripts/runtime" "$1" >/dev/null || return
   configure "$build" --buildtype=release "-Druntimes=$1" || return
-  meson compile -C "$build" >&2
+  meson compile -C "$build" "${@:2}" >&2
+}
+
+find_library() {
+  local found
+  found=$(find "$build/src" -name libhipgraft.so -print -quit)
+  [[ -n $found ]] || die "$build/src has no libhipgraft.so"
+  printf '%s\n' "$found"
 }

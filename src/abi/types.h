@@ -53,6 +53,9 @@ enum hipGraphNodeType : int {
   hipGraphNodeTypeMemFree = 11,
 };
 
+enum hipDriverProcAddressQueryResult : int {};
+enum hipDriverEntryPointQueryResult : int {};
+
 enum hipGraphExecUpdateResult : int {
   hipGraphExecUpdateSuccess = 0,
 };

@@ -1,5 +1,5 @@
 """Writes the linker's version script: every function that functions.def intercepts and that the
-public header declares is exported, nothing else."""
+public header declares is exported, and the dynamic linker's lookup, nothing else."""
 
 import re
 import sys
@@ -8,7 +8,7 @@ import sys
 def exported(functions_def, header):
     rows = re.findall(r"^HIPGRAFT_INTERCEPT\((\w+)", functions_def, re.M)
     public = re.findall(r"\b(hipgraft_\w+)\(", header)
-    return sorted(set(rows) | set(public))
+    return sorted({*rows, *public, "dlsym", "dlvsym"})
 
 
 def main():

@@ -17,6 +17,16 @@ hipError_t hipStreamBeginCaptureToGraph(hipStream_t stream, hipGraph_t graph,
                                         size_t numDependencies, hipStreamCaptureMode mode);
 hipError_t hipGraphInstantiateWithParams(hipGraphExec_t* exec, hipGraph_t graph,
                                          hipGraphInstantiateParams* params);
+enum hipDriverProcAddressQueryResult : int {};
+hipError_t hipGetProcAddress(const char* symbol, void** function, int hipVersion, uint64_t flags,
+                             hipDriverProcAddressQueryResult* status);
+#endif
+#if HIP_VERSION < 70100000
+enum hipDriverEntryPointQueryResult : int {};
+hipError_t hipGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
+                                  hipDriverEntryPointQueryResult* status);
+hipError_t hipGetDriverEntryPoint_spt(const char* symbol, void** function, unsigned long long flags,
+                                      hipDriverEntryPointQueryResult* status);
 #endif
 
 namespace {
