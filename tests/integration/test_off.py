@@ -52,7 +52,7 @@ class Run:
             environment["CALLLOG_FILE"] = str(log)
             environment["LD_PRELOAD"] = ":".join(preload)
             self.process = subprocess.run(
-                [required("STEP_PROGRAM"), "--steps", "3", "--elements", "64", *arguments],
+                [required("STEP_PROGRAM"), "--steps", "3", "--elements", "256", *arguments],
                 env=environment, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False)
             self.calls = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
 
