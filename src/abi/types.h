@@ -93,6 +93,16 @@ struct hipKernelNodeParams {
 // Passed on by pointer only.
 struct hipGraphInstantiateParams;
 struct hipGraphEdgeData;
-struct hipGraphNodeParams;
+
+// The parameters of a node of any type: of these, only a child graph matters here.
+struct hipGraphNodeParams {
+  hipGraphNodeType type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    hipGraph_t child_graph;  // graph.graph in AMD's header
+  };
+  long long reserved2;
+};
 
 }  // namespace hipgraft::abi

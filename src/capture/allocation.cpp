@@ -50,7 +50,7 @@ std::optional<Address> place(Session& session, int device, std::size_t bytes,
   const std::optional<Address> address =
       memory->region.allocate(bytes, session.mirror.frontier(terminals));
   if (!address) return std::nullopt;
-  s.blocks.emplace(*address, memory);
+  s.blocks[*address] = Block{memory.get(), nullptr};
   s.zombies.erase(*address);
   ++session.avoided_allocs;
   ++session.arena.requests;
@@ -98,21 +98,16 @@ hipError_t refuse(Session& session, Call call, std::size_t bytes, const std::str
   return runtime::answer(hipErrorOutOfMemory);
 }
 
-// The escaped block at `address` is the program's no more. With the lock held.
-void return_escaped(Address address) {
-  State& s = state();
-  const auto block = s.blocks.find(address);
-  if (block == s.blocks.end()) return;
-  block->second->returned.push_back(address);
-  block->second->settled.store(0);
-  s.blocks.erase(block);
-}
-
 // hipFree waits for all work of the device. Freeing something real and useless does just that, with
 // the runtime's own rules.
 void wait_like_free(int device) {
   void* useless = runtime::allocate(device, arena::kAlignment);
-  if (useless != nullptr) runtime::release(device, useless);
+  if (useless != nullptr) {
+    runtime::release(device, useless);
+    return;
+  }
+  // The device is full. This would kill captures, which cannot be where hipFree may wait.
+  if (state().live_sessions.load() == 0) runtime::synchronize(device);
 }
 
 // For frees of a pointer into the arena at which no block is alive.
@@ -125,34 +120,35 @@ hipError_t answer_dead(void* pointer) {
   return runtime::answer(hipErrorInvalidValue);
 }
 
-// The memory of the block alive at `address`.
-MemoryRef memory_of(Address address) {
-  const auto block = state().blocks.find(address);
-  return block != state().blocks.end() ? block->second : nullptr;
+bool belongs_to(const Session& session, const Memory& memory) {
+  return std::any_of(session.own.begin(), session.own.end(),
+                     [&](const MemoryRef& own) { return own.get() == &memory; });
 }
 
-bool belongs_to(const Session& session, const MemoryRef& memory) {
-  return std::find(session.own.begin(), session.own.end(), memory) != session.own.end();
+bool frees(const Session& session, Address address) {
+  const std::vector<Address>& list = session.holder.frees;
+  return std::find(list.begin(), list.end(), address) != list.end();
 }
 
-// A free that the capture records. With the lock held.
-void free_in_capture(Session& session, Address address, const MemoryRef& memory, dag::Marks marks) {
+// A free that the capture records. False when it has freed the block already. With the lock held.
+bool free_in_capture(Session& session, Address address, Memory& memory, dag::Marks marks) {
   if (belongs_to(session, memory)) {
-    memory->region.free(address, std::move(marks));
     state().blocks.erase(address);
-    return;
+    return memory.region.free(address, std::move(marks));
   }
-  // A block of another graph: this graph may use it up to here, each time it runs.
-  session.holder.borrowed.push_back(memory);
+  if (frees(session, address)) return false;
+  // A block of another graph, which this one may use up to here: freed by each launch.
+  session.holder.borrowed.push_back(memory.shared_from_this());
   session.holder.frees.push_back(address);
-  return_escaped(address);
+  return true;
 }
 
 // A free on a capturing stream. False when no block is alive there.
 bool free_behind(const Position& at, Address address) {
-  const std::lock_guard lock(state().mutex);
-  const MemoryRef memory = memory_of(address);
-  if (memory == nullptr) return false;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto block = s.blocks.find(address);
+  if (block == s.blocks.end()) return false;
   Session& session = *at.session;
   dag::Marks marks;
   if (at.known) {
@@ -160,25 +156,27 @@ bool free_behind(const Position& at, Address address) {
   } else {
     marks.never = true;
   }
-  ++session.avoided_frees;
-  free_in_capture(session, address, memory, std::move(marks));
-  return true;
+  const bool freed = free_in_capture(session, address, *block->second.memory, std::move(marks));
+  if (freed) ++session.avoided_frees;
+  return freed;
 }
 
 // A free on a stream that runs: the program's uses precede this point of it, and the next user of
 // the bytes will be ordered behind it.
 bool free_escaped(Address address, hipStream_t stream) {
+  State& s = state();
+  const StreamAt at(stream);
   {
-    const std::lock_guard lock(state().mutex);
-    const MemoryRef memory = memory_of(address);
-    if (memory == nullptr) return false;
-    const arena::Fence fence = fence_of(stream);
-    arena::add_fence(memory->region.fences(), fence);
+    const std::lock_guard lock(s.mutex);
+    const auto block = s.blocks.find(address);
+    if (block == s.blocks.end() || block->second.owned == nullptr) return false;
+    const arena::Fence fence = fence_of(at);
+    arena::add_fence(block->second.memory->region.fences(), fence);
     issued(fence);
-    return_escaped(address);
+    give_up_block(address);
   }
   // Other threads cannot record anything on a thread's own stream later.
-  if (key_of(stream).thread != 0) seal(stream);
+  if (at.key.per_thread()) seal(stream);
   return true;
 }
 
@@ -188,25 +186,39 @@ enum class Found { nothing, captured, escaped };
 Found free_unordered(Address address, int& device) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  const MemoryRef memory = memory_of(address);
-  if (memory == nullptr) return Found::nothing;
-  device = memory->device;
+  const auto block = s.blocks.find(address);
+  if (block == s.blocks.end()) return Found::nothing;
+  Memory& memory = *block->second.memory;
+  device = memory.device;
+  if (block->second.owned != nullptr) return Found::escaped;
   const auto capturing = std::find_if(s.sessions.begin(), s.sessions.end(), [&](const auto& entry) {
     return belongs_to(*entry.second, memory);
   });
-  if (capturing == s.sessions.end()) return Found::escaped;
+  if (capturing == s.sessions.end()) return Found::nothing;
   // Ordered by the host, not by a stream: nothing of this capture can count on it.
   free_in_capture(*capturing->second, address, memory, {.places = {}, .never = true});
   return Found::captured;
 }
 
+// hipMallocAsync with a size that no device has is the runtime's to refuse.
+constexpr std::size_t kLargest = std::size_t{1} << 46;
+
 }  // namespace
+
+void give_up_block(Address address) {
+  State& s = state();
+  const auto block = s.blocks.find(address);
+  if (block == s.blocks.end() || block->second.owned == nullptr) return;
+  const MemoryRef last = std::move(block->second.owned);
+  last->dormant.push_back(address);
+  last->settled.store(0);
+}
 
 Answer allocate(Call call, void** pointer, std::size_t bytes, hipStream_t stream,
                 hipMemPool_t pool) {
   State& s = state();
   if (s.live_sessions.load(std::memory_order_acquire) == 0) return std::nullopt;
-  if (pointer == nullptr || bytes == 0) return std::nullopt;
+  if (pointer == nullptr || bytes == 0 || bytes > kLargest) return std::nullopt;
   std::optional<Position> at = position(stream);
   if (!at) return std::nullopt;
   Session& session = *at->session;
@@ -218,7 +230,7 @@ Answer allocate(Call call, void** pointer, std::size_t bytes, hipStream_t stream
     count_fallback(session, "the captured graph could not be read");
     return std::nullopt;
   }
-  if (pool != nullptr && runtime::device_count() > 1) {
+  if (pool != nullptr && runtime::several_devices()) {
     count_fallback(session, "hipMallocFromPoolAsync with several devices");
     return std::nullopt;
   }
@@ -232,7 +244,9 @@ Answer allocate(Call call, void** pointer, std::size_t bytes, hipStream_t stream
       }
     }
     std::string why;
-    if (!grow(session, device, bytes, why)) return refuse(session, call, bytes, why);
+    if (grow(session, device, bytes, why)) continue;
+    if (trim()) continue;  // what nobody uses made room
+    return refuse(session, call, bytes, why);
   }
 }
 
@@ -248,6 +262,7 @@ Answer free_on_stream(void* pointer, hipStream_t stream) {
     }
     return std::nullopt;
   }
+  if (!at && invalidated(stream)) return runtime::answer(hipErrorStreamCaptureInvalidated);
   const auto address = reinterpret_cast<Address>(pointer);
   const bool freed = at ? free_behind(*at, address) : free_escaped(address, stream);
   return freed ? hipSuccess : answer_dead(pointer);
@@ -267,13 +282,13 @@ Answer free_now(void* pointer) {
   }
   wait_like_free(device);
   const std::lock_guard lock(state().mutex);
-  return_escaped(address);
+  give_up_block(address);
   return hipSuccess;
 }
 
-void trim() {
+bool trim() {
   State& s = state();
-  if (s.highest.load(std::memory_order_acquire) == 0) return;
+  if (s.highest.load(std::memory_order_acquire) == 0) return false;
   std::vector<std::pair<int, arena::Extent>> idle;
   {
     const std::lock_guard lock(s.mutex);
@@ -292,11 +307,21 @@ void trim() {
     runtime::release(device, reinterpret_cast<void*>(chunk.address));
   }
   settle_timelines();
+  return !idle.empty();
 }
 
 void forget_device(int device) {
+  forget_timelines(device);
   State& s = state();
   const std::lock_guard lock(s.mutex);
+  std::vector<MemoryRef> owned;  // ends after the blocks: a memory's end removes blocks too
+  for (auto& [address, block] : s.blocks) {
+    if (block.memory->device != device) continue;
+    block.memory->region.forget();
+    block.memory->dormant.clear();
+    if (block.owned != nullptr) owned.push_back(std::move(block.owned));
+  }
+  std::erase_if(s.blocks, [&](const auto& block) { return block.second.memory->device == device; });
   const auto forget = [&](const MemoryRef& memory) {
     if (memory->device == device) memory->region.forget();
   };
@@ -307,8 +332,6 @@ void forget_device(int device) {
   for (const auto& entry : s.sessions) forget_all(entry.second->holder);
   for (const auto& entry : s.graphs) forget_all(entry.second);
   for (const auto& entry : s.execs) forget_all(entry.second);
-  for (const auto& entry : s.blocks) forget(entry.second);
-  std::erase_if(s.blocks, [&](const auto& block) { return block.second->device == device; });
   s.device(device).chunks.forget();
 }
 

@@ -19,10 +19,15 @@ Answer free_on_stream(void* pointer, abi::hipStream_t stream);
 // runtime, which would free the whole chunk around it (ihipFree of 5.7 to 7.2 has no offset test).
 Answer free_now(void* pointer);
 
-// After a call that waited for the whole device: returns chunks that nobody uses to the runtime.
-void trim();
+// The program gives up a block that it owns; the next launch of its graph allocates it again. With
+// the lock held.
+void give_up_block(arena::Address address);
 
-// The runtime has dropped all memory of the device.
+// Returns chunks that nobody uses to the runtime, which waits for the device: call it where the
+// program has waited already, or when memory is short. False if there were none.
+bool trim();
+
+// The runtime has dropped all memory and streams of the device.
 void forget_device(int device);
 
 }  // namespace hipgraft::capture

@@ -87,7 +87,7 @@ std::vector<dag::Edge> indexed_edges(hipGraph_t graph, const std::vector<std::ui
 
 }  // namespace
 
-Census take_census(hipGraph_t graph) {
+Census take_census(hipGraph_t graph, const std::vector<std::uint64_t>& foreign) {
   Census census;
   if (options().report.empty()) return census;
   const bool detail = options().report_detail;
@@ -96,9 +96,11 @@ Census take_census(hipGraph_t graph) {
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const std::optional<hipGraphNodeType> type = runtime::type_of(nodes[i]);
     const Kind* kind = kind_of(type);
-    ++(census.nodes.*(kind != nullptr ? kind->count : &report::NodeCounts::other));
+    const bool counts = std::find(foreign.begin(), foreign.end(), nodes[i]) == foreign.end();
+    if (counts) ++(census.nodes.*(kind != nullptr ? kind->count : &report::NodeCounts::other));
     std::string name;
-    if (type == hipGraphNodeTypeKernel) name = kernels.count(runtime::kernel_of(nodes[i]));
+    if (counts && type == hipGraphNodeTypeKernel)
+      name = kernels.count(runtime::kernel_of(nodes[i]));
     if (!detail) continue;
     census.graph.nodes.push_back(
         {i,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "capture/records.h"
+#include "runtime/calls.h"
 
 namespace hipgraft::capture {
 namespace {
@@ -36,9 +37,7 @@ void add_uses_of(hipGraph_t graph, Table& table, std::uint64_t handle) {
 
 }  // namespace
 
-void graph_captured(Holder&& uses, hipGraph_t graph) {
-  add_uses(uses, state().graphs[id(graph)]);
-}
+void graph_captured(Holder&& uses, hipGraph_t graph) { add_uses(uses, state().graphs[id(graph)]); }
 
 void graph_cloned(hipGraph_t from, hipGraph_t to) {
   State& s = state();
@@ -64,6 +63,43 @@ void graph_nested(hipGraph_t child, hipGraphExec_t parent) {
   add_uses_of(child, s.execs, id(parent));
 }
 
+namespace {
+
+// The known graph that has this node; 0 if none has.
+std::uint64_t graph_around(hipGraphNode_t node) {
+  State& s = state();
+  std::vector<std::uint64_t> graphs;
+  {
+    const std::lock_guard lock(s.mutex);
+    for (const auto& entry : s.graphs) graphs.push_back(entry.first);
+  }
+  for (const std::uint64_t graph : graphs) {
+    const auto nodes = runtime::nodes_of(reinterpret_cast<hipGraph_t>(graph));
+    if (std::find(nodes.begin(), nodes.end(), id(node)) != nodes.end()) return graph;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void nested_graph_seen(hipGraphNode_t node, hipGraph_t nested) {
+  const std::uint64_t around = graph_around(node);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto parent = s.graphs.find(around);
+  if (parent == s.graphs.end()) return;
+  parent->second.nested.push_back(id(nested));
+  const Holder uses = parent->second;  // all of the parent's: more than it may need, never less
+  add_uses(uses, s.graphs[id(nested)]);
+}
+
+void graph_nested(hipGraph_t child, hipGraphNode_t node) {
+  const std::uint64_t around = graph_around(node);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  if (around != 0) add_uses_of(child, s.graphs, around);
+}
+
 void exec_updated(hipGraphExec_t exec, hipGraph_t graph, bool succeeded) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
@@ -79,7 +115,10 @@ void exec_updated(hipGraphExec_t exec, hipGraph_t graph, bool succeeded) {
 
 Forgotten::Forgotten(hipGraph_t graph) : table_(state().graphs), handle_(id(graph)) {
   const std::lock_guard lock(state().mutex);
-  if (auto entry = table_.extract(handle_)) holder_ = std::move(entry.mapped());
+  auto entry = table_.extract(handle_);
+  if (!entry) return;
+  holder_ = std::move(entry.mapped());
+  for (const std::uint64_t nested : holder_->nested) table_.erase(nested);
 }
 
 Forgotten::Forgotten(hipGraphExec_t exec) : table_(state().execs), handle_(id(exec)) {

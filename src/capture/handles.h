@@ -18,6 +18,12 @@ void graph_instantiated(abi::hipGraph_t from, abi::hipGraphExec_t to);
 void graph_nested(abi::hipGraph_t child, abi::hipGraph_t parent);
 void graph_nested(abi::hipGraph_t child, abi::hipGraphExec_t parent);
 
+// hipGraphChildGraphNodeGetGraph: the program has got the handle of a graph inside another one. It
+// is good as long as that one is.
+void nested_graph_seen(abi::hipGraphNode_t node, abi::hipGraph_t nested);
+// The graph around a node that the program changes to hold `child`.
+void graph_nested(abi::hipGraph_t child, abi::hipGraphNode_t node);
+
 // hipGraphExecUpdate: on success the exec uses the graph's memory instead of its own. After a
 // failure it may use both: the runtime updates node by node.
 void exec_updated(abi::hipGraphExec_t exec, abi::hipGraph_t graph, bool succeeded);

@@ -6,10 +6,16 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "util/log.h"
+
 namespace hipgraft::capture {
 namespace {
 
 using namespace abi;
+
+// Enough for any program's capture sites; a program that never captures the same graph twice must
+// not fill the memory.
+constexpr std::size_t kMaxRecords = 1000;
 
 std::string demangled(const char* symbol) {
   int status = 0;
@@ -114,6 +120,11 @@ RecordRef record_capture(const Session& session, report::Status status, const Ce
     refresh(record->data.arena, data.arena);
     return record;
   }
+  if (s.records.size() == kMaxRecords) {
+    log::write(log::Level::warn, "more than {} different captures: the report leaves out the rest",
+               kMaxRecords);
+    return nullptr;
+  }
   auto record = std::make_shared<Record>();
   data.id = s.records.size() + 1;
   record->data = std::move(data);
@@ -125,7 +136,6 @@ RecordRef record_capture(const Session& session, report::Status status, const Ce
 void record_exec(const RecordRef& record) {
   if (record != nullptr) ++record->data.execs;
 }
-
 
 std::vector<report::Capture> captures() {
   State& s = state();

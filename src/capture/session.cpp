@@ -1,7 +1,6 @@
 #include "capture/session.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "capture/census.h"
 #include "capture/handles.h"
@@ -59,15 +58,18 @@ bool learn(Session& session, const std::vector<dag::NodeId>& terminals) {
 // What a capture that comes to nothing leaves: its memory goes back at once, since nothing ran, and
 // the program may still free the pointers that it was given. With the lock held.
 void drop_memory(Session& session) {
-  State& s = state();
-  std::erase_if(s.blocks, [&](const auto& block) {
-    const auto& [address, memory] = block;
-    const bool own = std::find(session.own.begin(), session.own.end(), memory) != session.own.end();
-    if (own) s.zombies.insert(address);
-    return own;
-  });
+  for (const MemoryRef& memory : session.own) {
+    for (const auto& block : memory->region.live()) state().zombies.insert(block.address);
+  }
   session.own.clear();
   session.holder = {};
+}
+
+void abandon(const SessionRef& session) {
+  if (session == nullptr || !take_out(session)) return;
+  const std::lock_guard lock(state().mutex);
+  record_capture(*session, report::Status::abandoned, {});
+  drop_memory(*session);
 }
 
 hipError_t end_invalidated(const SessionRef& session, hipGraph_t* graph) {
@@ -81,22 +83,29 @@ hipError_t end_invalidated(const SessionRef& session, hipGraph_t* graph) {
   return result;
 }
 
-// Nodes of this capture on which nothing depends and that the origin has not joined. The runtime
-// would refuse to end (904) and leave all streams capturing for ever.
-std::vector<dag::NodeId> unjoined_leaves(const Session& session, const Position& at,
-                                         hipGraph_t graph) {
-  const std::vector<std::uint64_t> nodes = runtime::nodes_of(graph);
-  std::unordered_set<std::uint64_t> leaves(nodes.begin(), nodes.end());
-  for (const auto& [from, to] : runtime::edges_of(graph)) leaves.erase(from);
-  for (const std::uint64_t node : session.foreign) leaves.erase(node);
-  for (const std::uint64_t node : at.terminals) leaves.erase(node);
-  return {leaves.begin(), leaves.end()};
+// Last nodes of streams that have joined which the origin has not joined in turn. The runtime would
+// refuse to end (904) and leave all streams capturing for ever. A node that the program has added
+// by hand is not a stream's, and needs no join.
+std::vector<dag::NodeId> unjoined_leaves(const Session& session, const Position& at) {
+  std::vector<dag::NodeId> ends = session.left;
+  for (const hipStream_t fork : session.forks) {
+    const runtime::CaptureView view = runtime::capture_of(fork);
+    if (!view.active() || view.id != session.id) continue;
+    ends.insert(ends.end(), view.terminals.begin(), view.terminals.end());
+  }
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  std::erase_if(ends, [&](dag::NodeId node) {
+    const bool joined =
+        std::find(at.terminals.begin(), at.terminals.end(), node) != at.terminals.end();
+    return joined || !runtime::is_leaf(node);
+  });
+  return ends;
 }
 
 // True if the runtime will let the capture end. `joined` tells whether that took a join.
-bool join_forks(Session& session, const Position& at, hipGraph_t graph, bool& joined) {
-  if (!session.forked) return true;
-  std::vector<dag::NodeId> all = unjoined_leaves(session, at, graph);
+bool join_forks(const Session& session, const Position& at, bool& joined) {
+  std::vector<dag::NodeId> all = unjoined_leaves(session, at);
   if (all.empty()) return true;
   joined = true;
   all.insert(all.end(), at.terminals.begin(), at.terminals.end());
@@ -120,7 +129,7 @@ hipError_t end_active(Call call, const SessionRef& session, const runtime::Captu
                       hipGraph_t* graph) {
   const Position at{session, view.terminals, true};
   bool joined = false;
-  const bool endable = join_forks(*session, at, view.graph, joined);
+  const bool endable = join_forks(*session, at, joined);
   if (joined && !options().join) {
     note_first_cause(*session, call, hipErrorStreamCaptureUnjoined,
                      "work on a forked stream was not joined to the origin (HIPGRAFT_JOIN=off)");
@@ -128,7 +137,7 @@ hipError_t end_active(Call call, const SessionRef& session, const runtime::Captu
   if (joined && endable && !options().join) return end_unjoined(session, graph);
 
   const hipError_t result = runtime::real().hipStreamEndCapture(session->stream, graph);
-  const Census census = result == hipSuccess ? take_census(*graph) : Census{};
+  const Census census = result == hipSuccess ? take_census(*graph, session->foreign) : Census{};
   if (result != hipSuccess) note_first_cause(*session, call, result, "");
   State& s = state();
   const std::lock_guard lock(s.mutex);
@@ -138,6 +147,9 @@ hipError_t end_active(Call call, const SessionRef& session, const runtime::Captu
     return result;
   }
   session->holder.record = record_capture(*session, report::Status::ok, census);
+  for (const MemoryRef& memory : session->own) {
+    for (const auto& block : memory->region.live()) memory->dormant.push_back(block.address);
+  }
   graph_captured(std::move(session->holder), *graph);
   session->own.clear();
   session->holder = {};
@@ -169,16 +181,49 @@ hipError_t end_capture(Call call, hipStream_t stream, hipGraph_t* graph) {
   if (!take_out(session)) return runtime::answer(hipErrorIllegalState);
 
   const runtime::CaptureView view = runtime::capture_of(stream);
-  if (view.status == hipStreamCaptureStatusInvalidated) return end_invalidated(session, graph);
-  return end_active(call, session, view, graph);
+  const hipError_t result = view.status == hipStreamCaptureStatusInvalidated
+                                ? end_invalidated(session, graph)
+                                : end_active(call, session, view, graph);
+  rejoin_stand_ins();
+  return result;
 }
 
-void abandon_capture_of(StreamKey origin) {
-  const SessionRef session = session_begun_on(origin);
-  if (session == nullptr || !take_out(session)) return;
+bool invalidated(hipStream_t stream) {
+  return state().live_sessions.load(std::memory_order_acquire) != 0 &&
+         runtime::capture_of(stream).status == hipStreamCaptureStatusInvalidated;
+}
+
+Leaving::Leaving(hipStream_t stream) {
+  seal(stream);
+  stream_destroyed(key_of(stream));
+  State& s = state();
+  if (s.live_sessions.load(std::memory_order_acquire) == 0) return;
+  begun_ = session_begun_on(key_of(stream));
+  if (begun_ != nullptr) {
+    if (!take_out(begun_)) begun_ = nullptr;
+    return;
+  }
+  const runtime::CaptureView view = runtime::capture_of(stream);
+  const SessionRef joined = view.active() ? find_session(view.id) : nullptr;
+  if (joined == nullptr) return;
+  const std::lock_guard lock(s.mutex);
+  std::erase(joined->forks, stream);
+  joined->left.insert(joined->left.end(), view.terminals.begin(), view.terminals.end());
+}
+
+void Leaving::stay() {
+  if (begun_ == nullptr) return;
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.sessions[begun_->id] = begun_;
+  s.live_sessions.fetch_add(1, std::memory_order_release);
+}
+
+void Leaving::left() {
+  if (begun_ == nullptr) return;
   const std::lock_guard lock(state().mutex);
-  record_capture(*session, report::Status::abandoned, {});
-  drop_memory(*session);
+  record_capture(*begun_, report::Status::abandoned, {});
+  drop_memory(*begun_);
 }
 
 void note_first_cause(Session& session, Call call, hipError_t error, std::string detail) {
@@ -190,13 +235,11 @@ void note_first_cause(Session& session, Call call, hipError_t error, std::string
 
 namespace detail {
 
-void before_capture(hipStream_t stream) { seal(stream); }
-
 void began(Call call, hipStream_t stream, hipStreamCaptureMode asked) {
   const runtime::CaptureView view = runtime::capture_of(stream);
   if (!view.active()) return;
   // The runtime lets an invalidated stream begin again without an end.
-  abandon_capture_of(key_of(stream));
+  abandon(session_begun_on(key_of(stream)));
 
   auto session = std::make_shared<Session>();
   session->id = view.id;
@@ -223,7 +266,7 @@ void may_have_joined(hipStream_t stream) {
   if (!view.active()) return;
   if (const SessionRef session = find_session(view.id)) {
     const std::lock_guard lock(state().mutex);
-    session->forked = true;
+    session->forks.push_back(stream);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "capture/ordering.h"
 #include "capture/state.h"
 
 namespace hipgraft::capture {
@@ -34,14 +35,27 @@ abi::hipError_t end_capture(Call call, abi::hipStream_t stream, abi::hipGraph_t*
 template <class Wait>
 abi::hipError_t wait_event(abi::hipStream_t stream, Wait wait);
 
-// The stream was destroyed: a capture that it began will never end.
-void abandon_capture_of(StreamKey origin);
+// Whether the stream is in a capture that was killed and has not been ended.
+bool invalidated(abi::hipStream_t stream);
+
+// Around hipStreamDestroy. What the stream means to captures is taken away first, since the runtime
+// may give its handle to another thread at once; a capture that it began will never end.
+class Leaving {
+ public:
+  explicit Leaving(abi::hipStream_t stream);
+  // The call failed: the stream is still there.
+  void stay();
+  // The call succeeded.
+  void left();
+
+ private:
+  SessionRef begun_;
+};
 
 // Only the first is kept. Not with the lock held.
 void note_first_cause(Session& session, Call call, abi::hipError_t error, std::string detail);
 
 namespace detail {
-void before_capture(abi::hipStream_t stream);
 void began(Call call, abi::hipStream_t stream, abi::hipStreamCaptureMode asked);
 bool may_join(abi::hipStream_t stream);
 void may_have_joined(abi::hipStream_t stream);
@@ -53,7 +67,7 @@ abi::hipError_t begin_capture(Call call, abi::hipStream_t stream, abi::hipStream
   if (mode < abi::hipStreamCaptureModeGlobal || mode > abi::hipStreamCaptureModeRelaxed) {
     return begin(mode);
   }
-  detail::before_capture(stream);
+  seal_for_capture(stream);
   const abi::hipError_t result = begin(abi::hipStreamCaptureModeRelaxed);
   if (result == abi::hipSuccess) detail::began(call, stream, mode);
   return result;
@@ -62,7 +76,7 @@ abi::hipError_t begin_capture(Call call, abi::hipStream_t stream, abi::hipStream
 template <class Wait>
 abi::hipError_t wait_event(abi::hipStream_t stream, Wait wait) {
   if (!detail::may_join(stream)) return wait();
-  detail::before_capture(stream);
+  seal_for_capture(stream);
   const abi::hipError_t result = wait();
   if (result == abi::hipSuccess) detail::may_have_joined(stream);
   return result;

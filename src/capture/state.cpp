@@ -1,5 +1,7 @@
 #include "capture/state.h"
 
+#include "runtime/calls.h"
+
 namespace hipgraft::capture {
 namespace {
 
@@ -31,7 +33,15 @@ abi::hipStream_t spt(abi::hipStream_t stream) {
 
 StreamKey key_of(abi::hipStream_t stream) {
   const auto handle = reinterpret_cast<std::uint64_t>(stream);
-  return {handle, handle == kPerThreadHandle ? this_thread() : 0};
+  if (handle > kPerThreadHandle) return {handle, 0};
+  if (handle == kPerThreadHandle) return {handle, this_thread()};
+  const int device = runtime::several_devices() ? runtime::current_device() : 0;
+  return {handle, static_cast<std::uint64_t>(device)};
+}
+
+Memory::~Memory() {
+  for (const arena::Region::Live& block : region.live()) state().blocks.erase(block.address);
+  region.release(region.fences());
 }
 
 Device& State::device(int number) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,44 +34,54 @@ struct Call {
 // What hipgraft answers in place of the runtime; nothing: make the call natively.
 using Answer = std::optional<abi::hipError_t>;
 
-// A stream across calls. Handle 2 (hipStreamPerThread) means another stream in each thread.
+// A stream across calls. Handle 2 (hipStreamPerThread) means another stream in each thread, handles
+// 0 and 1 (no stream, the legacy stream) another on each device.
 struct StreamKey {
   std::uint64_t handle = 0;
-  std::uint64_t thread = 0;  // 0 unless the stream is a thread's own
+  std::uint64_t scope = 0;
   bool operator==(const StreamKey&) const = default;
   bool operator<(const StreamKey& other) const {
-    return handle != other.handle ? handle < other.handle : thread < other.thread;
+    return handle != other.handle ? handle < other.handle : scope < other.scope;
   }
+  bool per_thread() const;
 };
 
 constexpr std::uint64_t kPerThreadHandle = 2;
+inline bool StreamKey::per_thread() const { return handle == kPerThreadHandle; }
 inline abi::hipStream_t per_thread_stream() {
   return reinterpret_cast<abi::hipStream_t>(kPerThreadHandle);
 }
 // The stream that a `_spt` function means by `stream`: no stream and the legacy stream are the
 // thread's own.
 abi::hipStream_t spt(abi::hipStream_t stream);
-StreamKey key_of(abi::hipStream_t stream);
 std::uint64_t this_thread();
+// May ask the runtime for the current device: hold no lock.
+StreamKey key_of(abi::hipStream_t stream);
 
 // The arena memory of one capture on one device. Lives as long as a graph, an exec or a block that
 // the program has not freed; its bytes then go back to the chunks, with the fences that say which
 // streams may still be running launches that use them.
-struct Memory {
+struct Memory : std::enable_shared_from_this<Memory> {
   Memory(int on, arena::Chunks& chunks, const arena::ReuseRule& rule)
       : device(on), region(chunks, rule) {}
-  ~Memory() { region.release(region.fences()); }  // under the lock, like all of State
+  ~Memory();  // under the lock, like all of State
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
   int device;
   arena::Region region;
-  std::atomic<int> launching{0};         // launches that use it and are being issued now
-  std::atomic<std::uint64_t> settled{0}; // see launch.cpp
-  std::vector<arena::Address> returned;  // escaped blocks that the program has freed: each launch
-                                         // of the graph allocates them again
+  std::atomic<int> launching{0};          // launches that use it and are being issued now
+  std::atomic<std::uint64_t> settled{0};  // see launch.cpp
+  std::vector<arena::Address> dormant;    // blocks that the next launch of the graph allocates
 };
 using MemoryRef = std::shared_ptr<Memory>;
+
+// A block that its capture has not freed. Each launch of the graph allocates it: it is then the
+// program's until freed, by any free call, and keeps its memory alive.
+struct Block {
+  Memory* memory = nullptr;
+  MemoryRef owned;  // by the program; null: not allocated now
+};
 
 // What an entry of the report is made from.
 struct Record {
@@ -85,6 +96,7 @@ struct Holder {
   std::vector<MemoryRef> memories;    // allocated by each launch
   std::vector<MemoryRef> borrowed;    // of blocks that another graph allocates and this one frees
   std::vector<arena::Address> frees;  // those blocks
+  std::vector<std::uint64_t> nested;  // handles that the program has of graphs inside this one
   RecordRef record;                   // of the capture it comes from
 };
 
@@ -96,9 +108,10 @@ struct Session {
   abi::hipStreamCaptureMode asked{};  // by the program; the runtime is always asked for Relaxed
   std::uint64_t thread = 0;           // that began it
   Call begun{};
-  report::Site site;                   // of the call that began it
-  bool forked = false;                 // another stream has joined
-  std::vector<std::uint64_t> foreign;  // nodes that the graph had before
+  report::Site site;                    // of the call that began it
+  std::vector<abi::hipStream_t> forks;  // streams that have joined
+  std::vector<dag::NodeId> left;        // terminals of forks that were destroyed
+  std::vector<std::uint64_t> foreign;   // nodes that the graph had before
   dag::Mirror mirror;
   Holder holder;
   std::vector<MemoryRef> own;  // by device; also in holder
@@ -113,9 +126,12 @@ using SessionRef = std::shared_ptr<Session>;
 struct Timeline {
   StreamKey key;
   abi::hipStream_t stream = nullptr;
+  int device = 0;
+  std::uint64_t issues = 0;           // of work, by launches that take the lock
   abi::hipEvent_t event = nullptr;    // of ours, recorded on this stream only
   abi::hipEvent_t relayed = nullptr;  // the same point, recorded on a stream of ours
   bool sealed = false;                // `relayed` covers all launches so far
+  bool rejoin = false;                // the stream captures; it must wait for `relayed` afterwards
   bool gone = false;                  // the stream was destroyed
   bool unused = false;                // the number may be given to another stream
 };
@@ -131,11 +147,12 @@ struct State {
 
   std::unordered_map<std::uint64_t, SessionRef> sessions;  // by the runtime's capture id
   std::map<int, Device> devices;
-  std::unordered_map<arena::Address, MemoryRef> blocks;  // alive
-  std::unordered_set<arena::Address> zombies;            // of captures that came to nothing
+  std::unordered_map<arena::Address, Block> blocks;
+  std::unordered_set<arena::Address> zombies;  // of captures that came to nothing
   std::unordered_map<std::uint64_t, Holder> graphs;
   std::unordered_map<std::uint64_t, Holder> execs;
   std::vector<Timeline> timelines;
+  std::deque<std::atomic<int>> issuing;  // by timeline: launches that are being issued now
   std::map<StreamKey, arena::Fence> timeline_of;
   bool ordering = false;  // a thread is recording or waiting for our events
   std::vector<RecordRef> records;

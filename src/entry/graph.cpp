@@ -40,6 +40,44 @@ HIPGRAFT_EXPORT hipError_t hipGraphAddChildGraphNode(hipGraphNode_t* node, hipGr
   return result;
 }
 
+HIPGRAFT_EXPORT hipError_t hipGraphAddNode(hipGraphNode_t* node, hipGraph_t graph,
+                                           const hipGraphNode_t* dependencies,
+                                           size_t numDependencies, hipGraphNodeParams* params) {
+  HIPGRAFT_GUARD;
+  const hipError_t result =
+      guard.real().hipGraphAddNode(node, graph, dependencies, numDependencies, params);
+  if (guard.ours() && result == hipSuccess && params->type == hipGraphNodeTypeGraph) {
+    capture::graph_nested(params->child_graph, graph);
+  }
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphNodeSetParams(hipGraphNode_t node, hipGraphNodeParams* params) {
+  HIPGRAFT_GUARD;
+  const hipError_t result = guard.real().hipGraphNodeSetParams(node, params);
+  if (guard.ours() && result == hipSuccess && params->type == hipGraphNodeTypeGraph) {
+    capture::graph_nested(params->child_graph, node);
+  }
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphExecNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                                     hipGraphNodeParams* params) {
+  HIPGRAFT_GUARD;
+  const hipError_t result = guard.real().hipGraphExecNodeSetParams(exec, node, params);
+  if (guard.ours() && result == hipSuccess && params->type == hipGraphNodeTypeGraph) {
+    capture::graph_nested(params->child_graph, exec);
+  }
+  return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphChildGraphNodeGetGraph(hipGraphNode_t node, hipGraph_t* child) {
+  HIPGRAFT_GUARD;
+  const hipError_t result = guard.real().hipGraphChildGraphNodeGetGraph(node, child);
+  if (guard.ours() && result == hipSuccess) capture::nested_graph_seen(node, *child);
+  return result;
+}
+
 HIPGRAFT_EXPORT hipError_t hipGraphInstantiate(hipGraphExec_t* exec, hipGraph_t graph,
                                                hipGraphNode_t* errorNode, char* log,
                                                size_t logSize) {

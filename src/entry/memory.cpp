@@ -6,6 +6,15 @@
 using namespace hipgraft;
 using namespace hipgraft::abi;
 
+// Idle arena memory is nobody's: when the device is full it goes back, and the call is tried again.
+
+HIPGRAFT_EXPORT hipError_t hipMalloc(void** ptr, size_t size) {
+  HIPGRAFT_GUARD;
+  const hipError_t result = guard.real().hipMalloc(ptr, size);
+  if (result != hipErrorOutOfMemory || !guard.ours() || !capture::trim()) return result;
+  return guard.real().hipMalloc(ptr, size);
+}
+
 HIPGRAFT_EXPORT hipError_t hipMallocAsync(void** ptr, size_t size, hipStream_t stream) {
   HIPGRAFT_GUARD;
   capture::Answer served;
@@ -19,7 +28,7 @@ HIPGRAFT_EXPORT hipError_t hipMallocFromPoolAsync(void** ptr, size_t size, hipMe
                                                   hipStream_t stream) {
   HIPGRAFT_GUARD;
   capture::Answer served;
-  if (guard.ours()) {
+  if (guard.ours() && pool != nullptr) {
     served = capture::allocate(HIPGRAFT_THIS_CALL(hipMallocFromPoolAsync), ptr, size, stream, pool);
   }
   return served ? *served : guard.real().hipMallocFromPoolAsync(ptr, size, pool, stream);
@@ -78,14 +87,9 @@ HIPGRAFT_EXPORT hipError_t hipIpcCloseMemHandle(void* ptr) {
 
 HIPGRAFT_EXPORT hipError_t hipDeviceReset(void) {
   HIPGRAFT_GUARD;
-  if (guard.ours()) capture::forget_device(runtime::current_device());
-  return guard.real().hipDeviceReset();
-}
-
-HIPGRAFT_EXPORT hipError_t hipDevicePrimaryCtxReset(hipDevice_t device) {
-  HIPGRAFT_GUARD;
-  if (guard.ours()) capture::forget_device(device);
-  return guard.real().hipDevicePrimaryCtxReset(device);
+  const hipError_t result = guard.real().hipDeviceReset();
+  if (guard.ours() && result == hipSuccess) capture::forget_device(runtime::current_device());
+  return result;
 }
 
 HIPGRAFT_EXPORT hipError_t hipDeviceGraphMemTrim(int device) {

@@ -84,12 +84,13 @@ HIPGRAFT_EXPORT hipError_t hipStreamWaitEvent_spt(hipStream_t stream, hipEvent_t
 HIPGRAFT_EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
   HIPGRAFT_GUARD;
   if (!guard.ours()) return guard.real().hipStreamDestroy(stream);
-  const capture::StreamKey key = capture::key_of(stream);
-  capture::seal(stream);
+  capture::Leaving leaving(stream);
   const hipError_t result = guard.real().hipStreamDestroy(stream);
-  if (result != hipSuccess) return result;
-  capture::stream_destroyed(key);
-  capture::abandon_capture_of(key);
+  if (result == hipSuccess) {
+    leaving.left();
+  } else {
+    leaving.stay();
+  }
   return result;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
+
 #include "runtime/last_error.h"
 #include "runtime/real.h"
 
@@ -43,6 +45,14 @@ class OnDevice {
   int before_;
   bool moved_ = false;
 };
+
+// Leaked: used until the process ends.
+hipStream_t& own_stream_slot(int device) {
+  static std::vector<hipStream_t>* const streams = new std::vector<hipStream_t>;
+  const auto index = static_cast<std::size_t>(device);
+  if (streams->size() <= index) streams->resize(index + 1, nullptr);
+  return (*streams)[index];
+}
 
 }  // namespace
 
@@ -167,10 +177,10 @@ void release(int device, void* memory) {
   real().hipFree(memory);
 }
 
-hipError_t record_event(hipEvent_t& event, hipStream_t stream) {
+hipError_t record_event(hipEvent_t& event, hipStream_t stream, int device) {
   const KeepLastError keep;
+  const OnDevice on(device);
   if (event == nullptr) {
-    const OnDevice on(device_of(stream));
     const hipError_t created = real().hipEventCreateWithFlags(&event, kEventDisableTiming);
     if (created != hipSuccess) return created;
   }
@@ -194,10 +204,7 @@ void destroy_event(hipEvent_t event) {
 }
 
 hipStream_t own_stream(int device) {
-  static std::vector<hipStream_t>* const streams = new std::vector<hipStream_t>;
-  const auto index = static_cast<std::size_t>(device);
-  if (streams->size() <= index) streams->resize(index + 1, nullptr);
-  hipStream_t& stream = (*streams)[index];
+  hipStream_t& stream = own_stream_slot(device);
   if (stream == nullptr) {
     const KeepLastError keep;
     const OnDevice on(device);
@@ -208,11 +215,36 @@ hipStream_t own_stream(int device) {
   return stream;
 }
 
+void synchronize(int device) {
+  const KeepLastError keep;
+  const OnDevice on(device);
+  real().hipDeviceSynchronize();
+}
+
 int current_device() {
   const KeepLastError keep;
   int device = 0;
   real().hipGetDevice(&device);
   return device;
+}
+
+void forget_own_stream(int device) { own_stream_slot(device) = nullptr; }
+
+bool is_leaf(std::uint64_t node) {
+  const KeepLastError keep;
+  std::size_t count = 0;
+  return real().hipGraphNodeGetDependentNodes(as_node(node), nullptr, &count) == hipSuccess &&
+         count == 0;
+}
+
+bool several_devices() {
+  static std::atomic<int> count{0};
+  int known = count.load(std::memory_order_relaxed);
+  if (known == 0) {
+    known = device_count();
+    count.store(known, std::memory_order_relaxed);
+  }
+  return known > 1;
 }
 
 int device_count() {

@@ -36,6 +36,8 @@ bool dependencies_of(std::uint64_t node, std::vector<std::uint64_t>& out);
 std::vector<std::uint64_t> nodes_of(abi::hipGraph_t graph);
 std::vector<std::pair<std::uint64_t, std::uint64_t>> edges_of(abi::hipGraph_t graph);
 std::optional<abi::hipGraphNodeType> type_of(std::uint64_t node);
+// Whether nothing depends on the node.
+bool is_leaf(std::uint64_t node);
 // The function of a kernel node: a registered host handle or a module's function.
 void* kernel_of(std::uint64_t node);
 std::string kernel_name(void* function);
@@ -45,9 +47,12 @@ std::string kernel_name(void* function);
 void* allocate(int device, std::size_t bytes);
 // Waits for the device, as hipFree does.
 void release(int device, void* memory);
+// hipDeviceSynchronize: kills every capture.
+void synchronize(int device);
 
 // Events of our own: without timing, created at first use.
-abi::hipError_t record_event(abi::hipEvent_t& event, abi::hipStream_t stream);
+// `device` is that of the stream: which null stream is meant depends on it.
+abi::hipError_t record_event(abi::hipEvent_t& event, abi::hipStream_t stream, int device);
 abi::hipError_t wait_event(abi::hipStream_t stream, abi::hipEvent_t event);
 bool event_done(abi::hipEvent_t event);
 void destroy_event(abi::hipEvent_t event);
@@ -55,9 +60,12 @@ void destroy_event(abi::hipEvent_t event);
 // A non-blocking stream of ours on the device, which never captures; null if there is none to be
 // had. Not thread-safe. Never destroyed.
 abi::hipStream_t own_stream(int device);
+// The runtime has destroyed it with all streams of the device.
+void forget_own_stream(int device);
 
 int current_device();
 int device_count();
+bool several_devices();
 // The device that work on `stream` runs on.
 int device_of(abi::hipStream_t stream);
 

@@ -8,6 +8,9 @@
 #include "graph_order.h"
 #include "scenario.h"
 
+// 5.7 itself refuses launches on a capturing stream that has waited twice for the same node.
+#if HIP_VERSION_MAJOR >= 6
+
 using namespace scenario;
 
 namespace {
@@ -31,7 +34,8 @@ class RandomProgram {
   explicit RandomProgram(std::uint32_t seed)
       : random_(seed), totals_(apps::allocate_device_memory(kBlocks * sizeof(std::uint32_t))) {
     for (apps::Stream& stream : streams_) stream = apps::make_non_blocking_stream();
-    graph_ = capture(origin(), [&] { work(); }, hipStreamCaptureModeRelaxed);
+    graph_ = capture(
+        origin(), [&] { work(); }, hipStreamCaptureModeRelaxed);
   }
 
   [[nodiscard]] hipGraph_t graph() const { return graph_.get(); }
@@ -58,8 +62,18 @@ class RandomProgram {
     return std::uniform_int_distribution<std::size_t>(0, bound - 1)(random_);
   }
 
+  // Back over the origin only: where two forked streams wait for each other's events, the runtimes'
+  // hipStreamEndCapture recurses until the stack is full.
   void order(std::size_t from, std::size_t to) {
-    if (from == to) return;
+    if (from > to && to != 0) {
+      wait(from, 0);
+      wait(0, to);
+    } else if (from != to) {
+      wait(from, to);
+    }
+  }
+
+  void wait(std::size_t from, std::size_t to) {
     events_.push_back(apps::make_ordering_event());
     HIP_CHECK(hipEventRecord(events_.back().get(), streams_[from].get()));
     HIP_CHECK(hipStreamWaitEvent(streams_[to].get(), events_.back().get(), 0));
@@ -174,3 +188,5 @@ TEST_CASE("an edge that is missing is noticed") {
 }
 
 TEST_SUITE_END();
+
+#endif

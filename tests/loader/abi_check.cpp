@@ -17,6 +17,13 @@ hipError_t hipStreamBeginCaptureToGraph(hipStream_t stream, hipGraph_t graph,
                                         size_t numDependencies, hipStreamCaptureMode mode);
 hipError_t hipGraphInstantiateWithParams(hipGraphExec_t* exec, hipGraph_t graph,
                                          hipGraphInstantiateParams* params);
+struct hipGraphNodeParams;
+hipError_t hipGraphAddNode(hipGraphNode_t* node, hipGraph_t graph,
+                           const hipGraphNode_t* dependencies, size_t numDependencies,
+                           hipGraphNodeParams* params);
+hipError_t hipGraphNodeSetParams(hipGraphNode_t node, hipGraphNodeParams* params);
+hipError_t hipGraphExecNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                     hipGraphNodeParams* params);
 enum hipDriverProcAddressQueryResult : int {};
 hipError_t hipGetProcAddress(const char* symbol, void** function, int hipVersion, uint64_t flags,
                              hipDriverProcAddressQueryResult* status);
@@ -109,6 +116,12 @@ static_assert(hipStreamNonBlocking == ours::kStreamNonBlocking);
                     sizeof(::type::member) == sizeof(ours::type::member),   \
                 #type "::" #member)
 
+#if HIP_VERSION_MAJOR >= 6
+static_assert(sizeof(::hipGraphNodeParams) == sizeof(ours::hipGraphNodeParams));
+CHECK_MEMBER(hipGraphNodeParams, type);
+static_assert(offsetof(::hipGraphNodeParams, graph) ==
+              offsetof(ours::hipGraphNodeParams, child_graph));
+#endif
 static_assert(sizeof(::dim3) == sizeof(ours::dim3));
 static_assert(sizeof(::hipKernelNodeParams) == sizeof(ours::hipKernelNodeParams));
 CHECK_MEMBER(hipKernelNodeParams, blockDim);
