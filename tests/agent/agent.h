@@ -49,6 +49,7 @@ struct Pool {
 struct Agent {
   hsa_device_type_t type;
   uint32_t node;
+  uint32_t gpu = 0;  // number among the GPUs
   std::string isa;   // full ISA name; empty for the CPU
   std::string name;  // gfx... or a CPU name
   std::vector<Pool> pools;
@@ -65,6 +66,7 @@ const std::vector<Agent*>& agents();
 Agent* find_agent(hsa_agent_t handle);  // null if there is none
 Pool* find_pool(hsa_amd_memory_pool_t handle);
 uint64_t device_bytes_in_use();
+uint64_t device_bytes_in_use(uint32_t gpu);
 
 // Hands out address ranges without access. A range that was given back stays without access, so
 // that stale pointers fault; with SOFTAGENT_ADDRESS_REUSE=on it may be handed out again.

@@ -45,10 +45,11 @@ std::string target_of(const std::string& isa) {
   return isa.substr(begin, isa.find(':') - begin);
 }
 
-Agent* make_gpu(uint32_t node) {
+Agent* make_gpu(uint32_t gpu, uint32_t node) {
   auto* agent = new Agent;
   agent->type = HSA_DEVICE_TYPE_GPU;
   agent->node = node;
+  agent->gpu = gpu;
   agent->isa = options().isa;
   agent->name = target_of(agent->isa);
   for (const uint32_t flags : gpu_pool_flags) {
@@ -260,6 +261,26 @@ hsa_status_t loader_host_address(const void* device_address, const void** host_a
   return HSA_STATUS_SUCCESS;
 }
 
+std::vector<Agent*>* make_agents() {
+  auto* made = new std::vector<Agent*>{make_cpu(0)};
+  for (uint32_t gpu = 0; gpu < options().gpus; ++gpu) made->push_back(make_gpu(gpu, gpu + 1));
+  return made;
+}
+
+// Between GPUs PCIe leads over the CPU, XGMI does not.
+std::vector<hsa_amd_memory_pool_link_info_t> links_between(const Agent& from, const Agent& to) {
+  if (&from == &to) return {};
+  const bool peers = from.is_gpu() && to.is_gpu();
+  hsa_amd_memory_pool_link_info_t link{};
+  link.atomic_support_32bit = true;
+  link.atomic_support_64bit = true;
+  link.coherent_support = true;
+  link.link_type =
+      peers && options().xgmi ? HSA_AMD_LINK_INFO_TYPE_XGMI : HSA_AMD_LINK_INFO_TYPE_PCIE;
+  link.numa_distance = peers && options().xgmi ? 15 : 20;
+  return {peers && !options().xgmi ? 2u : 1u, link};
+}
+
 }  // namespace
 
 uint64_t now_ns() {
@@ -269,7 +290,7 @@ uint64_t now_ns() {
 }
 
 const std::vector<Agent*>& agents() {
-  static const std::vector<Agent*>& all = *new std::vector<Agent*>{make_cpu(0), make_gpu(1)};
+  static const std::vector<Agent*>& all = *make_agents();
   return all;
 }
 
@@ -297,6 +318,13 @@ bool Agent::charge(size_t bytes) {
 }
 
 void Agent::discharge(size_t bytes) { bytes_in_use.fetch_sub(bytes); }
+
+uint64_t device_bytes_in_use(uint32_t gpu) {
+  for (const Agent* agent : agents()) {
+    if (agent->is_gpu() && agent->gpu == gpu) return agent->bytes_in_use.load();
+  }
+  return 0;
+}
 
 uint64_t device_bytes_in_use() {
   uint64_t sum = 0;
@@ -527,22 +555,17 @@ hsa_status_t hsa_amd_agent_memory_pool_get_info(hsa_agent_t agent_handle,
   const Pool* pool = softagent::find_pool(pool_handle);
   if (!pool) return static_cast<hsa_status_t>(HSA_STATUS_ERROR_INVALID_MEMORY_POOL);
   const bool own = pool->owner == agent;
+  const auto links = softagent::links_between(*agent, *pool->owner);
   switch (attribute) {
     case HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS:
       return answer(value, own ? HSA_AMD_MEMORY_POOL_ACCESS_ALLOWED_BY_DEFAULT
                                : HSA_AMD_MEMORY_POOL_ACCESS_DISALLOWED_BY_DEFAULT);
     case HSA_AMD_AGENT_MEMORY_POOL_INFO_NUM_LINK_HOPS:
-      return answer(value, uint32_t{own ? 0u : 1u});
-    case HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO: {
-      if (own) return HSA_STATUS_SUCCESS;
-      hsa_amd_memory_pool_link_info_t link{};
-      link.atomic_support_32bit = true;
-      link.atomic_support_64bit = true;
-      link.coherent_support = true;
-      link.link_type = HSA_AMD_LINK_INFO_TYPE_PCIE;
-      link.numa_distance = 20;
-      return answer(value, link);
-    }
+      return answer(value, static_cast<uint32_t>(links.size()));
+    case HSA_AMD_AGENT_MEMORY_POOL_INFO_LINK_INFO:
+      // One entry a hop.
+      if (!own) std::memcpy(value, links.data(), links.size() * sizeof links.front());
+      return HSA_STATUS_SUCCESS;
   }
   return HSA_STATUS_ERROR_INVALID_ARGUMENT;
 }

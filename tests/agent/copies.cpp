@@ -1,4 +1,5 @@
-// The copy engine: one thread that takes the first job whose dependencies are done.
+// The copy engine: one thread that takes the first job whose dependencies are done, or any such
+// job with SOFTAGENT_ORDER=random.
 #include <hsa/hsa_ext_amd.h>
 
 #include <algorithm>
@@ -8,6 +9,8 @@
 #include <span>
 
 #include "agent.h"
+#include "options.h"
+#include "order.h"
 #include "signals.h"
 #include "threads.h"
 
@@ -60,8 +63,7 @@ class CopyEngine {
       bool idle = false;
       {
         const std::lock_guard lock(mutex_);
-        const auto job =
-            std::find_if(jobs_.begin(), jobs_.end(), [](const Job& j) { return j.ready(); });
+        const auto job = ready_job();
         if (job != jobs_.end()) taken.splice(taken.end(), jobs_, job);
         idle = jobs_.empty();
       }
@@ -74,6 +76,16 @@ class CopyEngine {
     }
   }
 
+  std::list<Job>::iterator ready_job() {
+    const auto ready = [](const Job& job) { return job.ready(); };
+    if (!options().random_order) return std::find_if(jobs_.begin(), jobs_.end(), ready);
+    auto ready_jobs = static_cast<size_t>(std::count_if(jobs_.begin(), jobs_.end(), ready));
+    if (ready_jobs == 0) return jobs_.end();
+    size_t skipped = chance_.below(ready_jobs);
+    return std::find_if(jobs_.begin(), jobs_.end(),
+                        [&](const Job& job) { return job.ready() && skipped-- == 0; });
+  }
+
   static void execute(const Job& job) {
     COUNT("copies");
     for (Signal* signal : job.dependencies) signal->remove_observer();
@@ -82,8 +94,10 @@ class CopyEngine {
     job.completion->complete(start, now_ns());
   }
 
+  static constexpr uint64_t no_queue = UINT64_MAX;
   std::mutex mutex_;
   std::list<Job> jobs_;
+  Chance chance_{no_queue};
   bool started_ = false;
 };
 

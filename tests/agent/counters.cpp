@@ -81,3 +81,7 @@ uint64_t softagent_count(const char* name) { return name ? softagent::Counter::t
 void softagent_reset_counts(void) { softagent::Counter::reset_all(); }
 
 uint64_t softagent_device_bytes(void) { return softagent::device_bytes_in_use(); }
+
+uint64_t softagent_device_bytes_of(int gpu) {
+  return gpu < 0 ? 0 : softagent::device_bytes_in_use(static_cast<uint32_t>(gpu));
+}

@@ -27,6 +27,9 @@ class Kernel {
 
   const std::string& name() const { return name_; }
   const KernelDescriptor& descriptor() const { return *descriptor_; }
+  // Whether it may wait for another kernel. Of twins that is not known: they must not wait for one
+  // of their own queue.
+  bool waits() const { return waits_; }
   void run(void* kernarg, const uint32_t grid[3], const uint16_t block[3], const StopFlag& stop);
 
  private:
@@ -39,6 +42,7 @@ class Kernel {
   const KernelDescriptor* const descriptor_;
   const uint32_t duration_us_;
   const Builtin builtin_;
+  const bool waits_;
   const softagent_twin_t twin_;
 };
 

@@ -1,11 +1,15 @@
 // Pool memory, host memory locked for the GPU, and what is known about a pointer.
 #include <sys/mman.h>
 
+#include <cstdio>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <unordered_map>
 
 #include "agent.h"
+#include "device_file.h"
+#include "memory.h"
 #include "options.h"
 
 namespace softagent {
@@ -64,17 +68,38 @@ AddressSpace& addresses() {
 struct Block {
   size_t size;
   size_t mapped_size;
-  Pool* pool;  // null: the program's own memory, locked for the GPU
+  Pool* pool;         // null: the program's own memory, locked for the GPU
+  off_t offset = -1;  // in the device file; CPU memory is not in it
   uint32_t locks = 0;
   void* user_data = nullptr;
 };
 
 using Blocks = std::map<uintptr_t, Block>;
 
+// The last blocks that were freed, so that a message can name them.
+class FreedBlocks {
+ public:
+  void add(uintptr_t address, const Block& block) {
+    blocks_[address] = block;
+    order_.push_back(address);
+    if (order_.size() <= most) return;
+    blocks_.erase(order_.front());
+    order_.pop_front();
+  }
+  Blocks& blocks() { return blocks_; }
+
+ private:
+  static constexpr size_t most = 4096;
+  Blocks blocks_;
+  std::deque<uintptr_t> order_;
+};
+
 struct Registry {
   std::mutex mutex;
   Blocks allocated;
   Blocks locked;
+  Blocks imported;  // from other processes
+  FreedBlocks freed;
 };
 
 Registry& registry() {
@@ -90,6 +115,16 @@ Blocks::iterator find_covering(Blocks& blocks, const void* pointer) {
   return address - block->first < block->second.size ? block : blocks.end();
 }
 
+// A GPU's memory lies in the device file, so that other processes can map it.
+bool map_block(void* address, Block& block) {
+  if (!block.pool->owner->is_gpu()) {
+    return mprotect(address, block.mapped_size, PROT_READ | PROT_WRITE) == 0;
+  }
+  block.offset = device_file::take(block.mapped_size);
+  return block.offset >= 0 &&
+         device_file::map(address, block.mapped_size, block.offset, PROT_READ | PROT_WRITE);
+}
+
 hsa_status_t allocate(Pool& pool, size_t size, void** out) {
   if (size == 0 || !out) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   if (pool.segment != HSA_AMD_SEGMENT_GLOBAL) return HSA_STATUS_ERROR_INVALID_ALLOCATION;
@@ -98,12 +133,13 @@ hsa_status_t allocate(Pool& pool, size_t size, void** out) {
   if (!pool.owner->charge(mapped_size)) return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
   const size_t alignment = size >= large_page_size ? large_page_size : page_size;
   void* address = address_space::take(mapped_size, alignment);
-  if (!address || mprotect(address, mapped_size, PROT_READ | PROT_WRITE) != 0) {
+  Block block{size, mapped_size, &pool};
+  if (!address || !map_block(address, block)) {
     pool.owner->discharge(mapped_size);
     return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
   }
   const std::lock_guard lock(registry().mutex);
-  registry().allocated[reinterpret_cast<uintptr_t>(address)] = {size, mapped_size, &pool};
+  registry().allocated[reinterpret_cast<uintptr_t>(address)] = block;
   *out = address;
   return HSA_STATUS_SUCCESS;
 }
@@ -117,7 +153,9 @@ hsa_status_t release(void* address) {
     if (found == registry().allocated.end()) return HSA_STATUS_ERROR_INVALID_ALLOCATION;
     block = found->second;
     registry().allocated.erase(found);
+    registry().freed.add(reinterpret_cast<uintptr_t>(address), block);
   }
+  if (block.offset >= 0) device_file::give_back(block.offset, block.mapped_size);
   address_space::give_back(address, block.mapped_size);
   block.pool->owner->discharge(block.mapped_size);
   return HSA_STATUS_SUCCESS;
@@ -151,7 +189,51 @@ bool describe(const void* pointer, AddressInfo& info, void*& user_data) {
     user_data = found->second.user_data;
     return true;
   }
+  if (const auto found = find_covering(registry().imported, pointer);
+      found != registry().imported.end()) {
+    info = {HSA_EXT_POINTER_TYPE_IPC, reinterpret_cast<void*>(found->first), found->second.size,
+            found->second.pool};
+    return true;
+  }
   return find_virtual_memory(pointer, info);
+}
+
+const char* kind_of(const AddressInfo& info) {
+  switch (info.type) {
+    case HSA_EXT_POINTER_TYPE_LOCKED:
+      return "locked ";
+    case HSA_EXT_POINTER_TYPE_IPC:
+      return "imported ";
+    case HSA_EXT_POINTER_TYPE_HSA_VMEM:
+      return "mapped ";
+    case HSA_EXT_POINTER_TYPE_RESERVED_ADDR:
+      return "reserved, not mapped, ";
+    default:
+      return "";
+  }
+}
+
+std::string name_place(const char* kind, const AddressInfo& info, const void* pointer) {
+  const bool gpu = info.pool && info.pool->owner->is_gpu();
+  const std::string owner = gpu         ? "gpu" + std::to_string(info.pool->owner->gpu) + " "
+                            : info.pool ? "host "
+                                        : "";
+  char place[96];
+  std::snprintf(
+      place, sizeof place, "%p+0x%zx of %zu", info.base,
+      static_cast<size_t>(static_cast<const char*>(pointer) - static_cast<const char*>(info.base)),
+      info.size);
+  return kind + owner + place;
+}
+
+bool find_freed(const void* pointer, AddressInfo& info) {
+  const std::lock_guard lock(registry().mutex);
+  Blocks& freed = registry().freed.blocks();
+  const auto found = find_covering(freed, pointer);
+  if (found == freed.end()) return false;
+  info = {HSA_EXT_POINTER_TYPE_HSA, reinterpret_cast<void*>(found->first), found->second.size,
+          found->second.pool};
+  return true;
 }
 
 hsa_status_t list_all_agents(void* (*alloc)(size_t), uint32_t* count, hsa_agent_t** list) {
@@ -179,6 +261,40 @@ void give_back(void* address, size_t size) {
 }
 
 }  // namespace address_space
+
+bool find_device_block(const void* base, DeviceBlock& out) {
+  const std::lock_guard lock(registry().mutex);
+  const auto found = registry().allocated.find(reinterpret_cast<uintptr_t>(base));
+  if (found == registry().allocated.end() || found->second.offset < 0) return false;
+  const Block& block = found->second;
+  out = {reinterpret_cast<void*>(found->first), block.size, block.mapped_size, block.pool,
+         block.offset};
+  return true;
+}
+
+void add_imported_block(const DeviceBlock& block) {
+  const std::lock_guard lock(registry().mutex);
+  registry().imported[reinterpret_cast<uintptr_t>(block.base)] = {block.size, block.mapped_size,
+                                                                  block.pool};
+}
+
+bool remove_imported_block(void* base, DeviceBlock& out) {
+  const std::lock_guard lock(registry().mutex);
+  const auto found = registry().imported.find(reinterpret_cast<uintptr_t>(base));
+  if (found == registry().imported.end()) return false;
+  out = {base, found->second.size, found->second.mapped_size, found->second.pool, -1};
+  registry().imported.erase(found);
+  return true;
+}
+
+std::string describe_address(const void* pointer) {
+  AddressInfo info{};
+  void* user_data = nullptr;
+  if (describe(pointer, info, user_data)) return name_place(kind_of(info), info, pointer);
+  if (find_freed(pointer, info)) return name_place("freed ", info, pointer);
+  return "unknown";
+}
+
 }  // namespace softagent
 
 hsa_status_t hsa_amd_memory_pool_allocate(hsa_amd_memory_pool_t memory_pool, size_t size, uint32_t,

@@ -24,9 +24,20 @@ bool parse_integer(std::string_view text, Integer& out) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-bool parse_switch(std::string_view text, bool& out) {
-  if (text != "on" && text != "off") return false;
-  out = text == "on";
+bool parse_choice(std::string_view text, std::string_view if_true, std::string_view if_false,
+                  bool& out) {
+  if (text != if_true && text != if_false) return false;
+  out = text == if_true;
+  return true;
+}
+
+bool parse_switch(std::string_view text, bool& out) { return parse_choice(text, "on", "off", out); }
+
+bool parse_gpus(Options& options, std::string_view text) {
+  constexpr uint32_t most = 8;
+  uint32_t number = 0;
+  if (!parse_integer(text, number) || number == 0 || number > most) return false;
+  options.gpus = number;
   return true;
 }
 
@@ -88,14 +99,31 @@ struct Row {
 constexpr Row rows[] = {
     {"SOFTAGENT_ISA", parse_isa, "an ISA name, amdgcn-amd-amdhsa--gfx..."},
     {"SOFTAGENT_TWINS", parse_twins, "shared objects, separated by colons"},
+    {"SOFTAGENT_GPUS", parse_gpus, "1 to 8"},
+    {"SOFTAGENT_LINK",
+     [](Options& o, std::string_view text) { return parse_choice(text, "xgmi", "pcie", o.xgmi); },
+     "xgmi, pcie"},
     {"SOFTAGENT_VRAM", [](Options& o, std::string_view text) { return parse_size(text, o.vram); },
-     "bytes, also with K, M or G"},
+     "bytes of each GPU, also with K, M or G"},
     {"SOFTAGENT_VMEM",
      [](Options& o, std::string_view text) { return parse_switch(text, o.virtual_memory); },
      "on, off"},
     {"SOFTAGENT_ADDRESS_REUSE",
      [](Options& o, std::string_view text) { return parse_switch(text, o.address_reuse); },
      "off, on"},
+    {"SOFTAGENT_FAULT",
+     [](Options& o, std::string_view text) {
+       return parse_choice(text, "abort", "signal", o.abort_on_fault);
+     },
+     "abort, signal"},
+    {"SOFTAGENT_ORDER",
+     [](Options& o, std::string_view text) {
+       return parse_choice(text, "random", "fifo", o.random_order);
+     },
+     "fifo, random"},
+    {"SOFTAGENT_SEED",
+     [](Options& o, std::string_view text) { return parse_integer(text, o.seed); },
+     "a number, for SOFTAGENT_ORDER=random"},
     {"SOFTAGENT_TRACE", parse_trace, "a path, or - for stderr"},
     {"SOFTAGENT_KERNEL_US", parse_kernel_us, "microseconds, or name=microseconds,..."},
 };

@@ -10,7 +10,10 @@
 #include <thread>
 
 #include "agent.h"
+#include "faults.h"
 #include "kernels.h"
+#include "options.h"
+#include "order.h"
 #include "signals.h"
 #include "threads.h"
 
@@ -29,6 +32,11 @@ struct alignas(64) Packet {
   };
 
   uint8_t type() const { return static_cast<uint8_t>(header & 0xff); }
+  // It starts only when all before it are done.
+  bool has_barrier_bit() const { return header >> HSA_PACKET_HEADER_BARRIER & 1; }
+  bool is_dispatch() const {
+    return type() == HSA_PACKET_TYPE_KERNEL_DISPATCH || type() == HSA_PACKET_TYPE_AGENT_DISPATCH;
+  }
 };
 static_assert(sizeof(Packet) == 64);
 static_assert(offsetof(hsa_kernel_dispatch_packet_t, completion_signal) == 56);
@@ -38,7 +46,8 @@ static_assert(offsetof(hsa_amd_barrier_value_packet_t, completion_signal) == 56)
 // The runtime casts its handle to amd_queue_v2_t, so that stands first.
 class Queue {
  public:
-  Queue(uint32_t size, hsa_queue_type32_t type) : ring_(size), doorbell_(Signal::create(-1)) {
+  Queue(const Agent& agent, uint32_t size, hsa_queue_type32_t type)
+      : agent_(agent), ring_(size), doorbell_(Signal::create(-1)) {
     static std::atomic<uint64_t> next_id{0};
     for (Packet& packet : ring_) packet.header = HSA_PACKET_TYPE_INVALID;
     amd_.hsa_queue.type = type;
@@ -73,10 +82,19 @@ class Queue {
     return std::atomic_ref<uint64_t>(const_cast<uint64_t&>(value));
   }
 
-  // A packet runs only when all before it are done: stricter than its barrier bit asks for, and
-  // one of the orders that the hardware may choose.
   void run() {
     prctl(PR_SET_TIMERSLACK, 1000);
+    let_faults_through();
+    if (options().random_order) {
+      run_in_random_order();
+    } else {
+      run_in_order();
+    }
+  }
+
+  // A packet runs only when all before it are done: stricter than its barrier bit asks for, and
+  // one of the orders that the hardware may choose.
+  void run_in_order() {
     while (Packet* slot = next_packet()) {
       const Packet packet = *slot;
       const uint64_t start = now_ns();
@@ -87,13 +105,94 @@ class Queue {
     }
   }
 
+  // Packets start in the order of the queue; those that have started are done in any order.
+  void run_in_random_order() {
+    Chance chance(amd_.hsa_queue.id);
+    std::vector<Packet> started;
+    while (!stopping_) {
+      start_packets(started);
+      chance.pause();
+      start_packets(started);  // those that the program has added meanwhile
+      if (started.empty()) continue;
+      const auto chosen = started.begin() + static_cast<std::ptrdiff_t>(choose(started, chance));
+      const Packet packet = *chosen;
+      started.erase(chosen);
+      const uint64_t start = now_ns();
+      execute(packet);
+      if (!stopping_) complete(packet, start);
+    }
+  }
+
+  // Waits for a packet only if none has started.
+  void start_packets(std::vector<Packet>& started) {
+    constexpr size_t most = 64;
+    while (started.size() < most) {
+      // A barrier packet lets none start after it before it is done.
+      if (!started.empty() && !started.back().is_dispatch()) return;
+      Packet* slot = started.empty() ? next_packet() : published_packet();
+      if (!slot || (!started.empty() && slot->has_barrier_bit())) return;
+      started.push_back(*slot);
+      retire(*slot);
+    }
+  }
+
+  size_t choose(const std::vector<Packet>& started, Chance& chance) const {
+    std::vector<size_t> able;
+    for (size_t i = 0; i < started.size(); ++i) {
+      if (i == 0 ? can_run_first(started) : can_overtake(started[i])) able.push_back(i);
+    }
+    return able[chance.below(able.size())];
+  }
+
+  // A barrier packet that is alone may be waited for; before others it would hold them up.
+  static bool can_run_first(const std::vector<Packet>& started) {
+    return started.size() == 1 || started.front().is_dispatch();
+  }
+
+  bool can_overtake(const Packet& packet) const {
+    if (packet.type() == HSA_PACKET_TYPE_KERNEL_DISPATCH) {
+      // A kernel that waits may wait for one that has started before it.
+      const Kernel* kernel = find_kernel(packet.dispatch.kernel_object);
+      return !kernel || !kernel->waits();
+    }
+    return packet.type() == HSA_PACKET_TYPE_AGENT_DISPATCH || dependencies_hold(packet);
+  }
+
+  static bool dependencies_hold(const Packet& packet) {
+    switch (packet.type()) {
+      case HSA_PACKET_TYPE_BARRIER_AND:
+        return std::all_of(std::begin(packet.barrier_and.dep_signal),
+                           std::end(packet.barrier_and.dep_signal),
+                           [](hsa_signal_t s) { return s.handle == 0 || is_zero(s); });
+      case HSA_PACKET_TYPE_BARRIER_OR:
+        return any_zero(packet.barrier_or);
+      default:
+        return packet.vendor.AmdFormat != HSA_AMD_PACKET_TYPE_BARRIER_VALUE ||
+               value_holds(packet.barrier_value);
+    }
+  }
+
+  Packet& next_slot() { return ring_[read_index().load() & (ring_.size() - 1)]; }
+
+  bool is_published(Packet& slot) {
+    const uint16_t header = std::atomic_ref(slot.header).load(std::memory_order_acquire);
+    if ((header & 0xff) == HSA_PACKET_TYPE_INVALID) return false;
+    // The slot was reserved, and the packet's signals made, before. ThreadSanitizer does not see
+    // the store to the header, if the runtime was built without it, but it sees these.
+    write_index().load();
+    Signal::see_created();
+    return true;
+  }
+
+  Packet* published_packet() {
+    Packet& slot = next_slot();
+    return is_published(slot) ? &slot : nullptr;
+  }
+
   Packet* next_packet() {
-    Packet& slot = ring_[read_index().load() & (ring_.size() - 1)];
-    const auto published = [&] {
-      const uint16_t header = std::atomic_ref(slot.header).load(std::memory_order_acquire);
-      return stopping_.load() || (header & 0xff) != HSA_PACKET_TYPE_INVALID;
-    };
-    doorbell_->wait_point().wait(published, Clock::time_point::max(), std::chrono::seconds(1));
+    Packet& slot = next_slot();
+    doorbell_->wait_point().wait([&] { return stopping_.load() || is_published(slot); },
+                                 Clock::time_point::max(), std::chrono::seconds(1));
     return stopping_ ? nullptr : &slot;
   }
 
@@ -135,6 +234,13 @@ class Queue {
     const uint32_t grid[3] = {packet.grid_size_x, packet.grid_size_y, packet.grid_size_z};
     const uint16_t block[3] = {packet.workgroup_size_x, packet.workgroup_size_y,
                                packet.workgroup_size_z};
+    const Dispatch dispatch{kernel,
+                            packet.kernarg_address,
+                            {grid[0], grid[1], grid[2]},
+                            {block[0], block[1], block[2]},
+                            amd_.hsa_queue.id,
+                            &agent_};
+    const RunningDispatch running(dispatch);
     kernel->run(packet.kernarg_address, grid, block, stopping_);
   }
 
@@ -144,29 +250,35 @@ class Queue {
     signal->wait_point().wait([&] { return signal->load() == 0 || stopping_.load(); });
   }
 
+  static bool is_zero(hsa_signal_t handle) { return Signal::from(handle)->load() == 0; }
+
+  // Or there is no signal at all.
+  static bool any_zero(const hsa_barrier_or_packet_t& packet) {
+    bool any_signal = false;
+    for (const hsa_signal_t handle : packet.dep_signal) {
+      if (handle.handle == 0) continue;
+      any_signal = true;
+      if (is_zero(handle)) return true;
+    }
+    return !any_signal;
+  }
+
+  static bool value_holds(const hsa_amd_barrier_value_packet_t& packet) {
+    if (packet.signal.handle == 0) return true;
+    return condition_holds(static_cast<hsa_signal_condition_t>(packet.cond),
+                           Signal::from(packet.signal)->load() & packet.mask, packet.value);
+  }
+
   void wait_for_any_zero(const hsa_barrier_or_packet_t& packet) {
-    const auto any_zero = [&] {
-      bool any_signal = false;
-      for (const hsa_signal_t handle : packet.dep_signal) {
-        if (handle.handle == 0) continue;
-        any_signal = true;
-        if (Signal::from(handle)->load() == 0) return true;
-      }
-      return !any_signal || stopping_.load();
-    };
     // Several signals have no common wait point; the doorbell's looks at them often enough.
-    doorbell_->wait_point().wait(any_zero, Clock::time_point::max(),
-                                 std::chrono::microseconds(100));
+    doorbell_->wait_point().wait([&] { return any_zero(packet) || stopping_.load(); },
+                                 Clock::time_point::max(), std::chrono::microseconds(100));
   }
 
   void wait_for_value(const hsa_amd_barrier_value_packet_t& packet) {
     if (packet.signal.handle == 0) return;
     Signal* signal = Signal::from(packet.signal);
-    const auto condition = static_cast<hsa_signal_condition_t>(packet.cond);
-    signal->wait_point().wait([&] {
-      return condition_holds(condition, signal->load() & packet.mask, packet.value) ||
-             stopping_.load();
-    });
+    signal->wait_point().wait([&] { return value_holds(packet) || stopping_.load(); });
   }
 
   void retire(Packet& slot) {
@@ -181,6 +293,7 @@ class Queue {
   }
 
   amd_queue_v2_t amd_{};
+  const Agent& agent_;
   std::vector<Packet> ring_;
   Signal* doorbell_;
   std::atomic<bool> stopping_{false};
@@ -200,7 +313,7 @@ hsa_status_t hsa_queue_create(hsa_agent_t agent_handle, uint32_t size, hsa_queue
   if (!agent) return HSA_STATUS_ERROR_INVALID_AGENT;
   if (!queue || !std::has_single_bit(size)) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
   if (!agent->is_gpu()) return HSA_STATUS_ERROR_INVALID_QUEUE_CREATION;
-  *queue = (new Queue(size, type))->handle();
+  *queue = (new Queue(*agent, size, type))->handle();
   return HSA_STATUS_SUCCESS;
 }
 

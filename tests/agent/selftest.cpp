@@ -1,14 +1,9 @@
 // What the software HSA agent promises, tried on the genuine HIP runtime.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
-#include <hip/hip_runtime.h>
-#include <hip/hiprtc.h>
 #include <hsa/hsa.h>
 #include <hsa/hsa_ext_amd.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -19,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "softagent.h"
+#include "selftest.h"
 
 extern "C" {
 // What a compiler's generated code calls for <<<>>> programs.
@@ -33,112 +28,6 @@ void __hipRegisterVar(void** modules, void* variable, char* host_name, char* dev
 
 namespace {
 
-constexpr char device_source[] = R"(
-extern "C" {
-__device__ int answer = 42;
-__device__ int* answer_pointer = &answer;
-__constant__ int table[4] = {1, 2, 3, 4};
-__global__ void add(int* to, int amount, int n) {
-  int i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < n) to[i] += amount;
-}
-__global__ void meet(int* arrived, int* ok, int parties) { *ok = arrived && parties; }
-__global__ void read_symbols(int* to) { *to = *answer_pointer + table[2]; }
-__global__ void without_twin(int* to) { *to = 1; }
-}
-)";
-
-// Also used in child processes, where no test case runs: nothing of doctest unless it failed.
-void check_hip(hipError_t error, const char* call) {
-  if (error == hipSuccess) return;
-  const std::string message = std::string(call) + ": " + hipGetErrorName(error);
-  FAIL(message);
-}
-#define HIP(call) check_hip(call, #call)
-
-void check_hiprtc(hiprtcResult result, const char* call) {
-  if (result == HIPRTC_SUCCESS) return;
-  const std::string message = std::string(call) + ": " + hiprtcGetErrorString(result);
-  FAIL(message);
-}
-#define HIPRTC(call) check_hiprtc(call, #call)
-
-std::vector<char> compile() {
-  hiprtcProgram program;
-  HIPRTC(hiprtcCreateProgram(&program, device_source, "kernels", 0, nullptr, nullptr));
-  hipDeviceProp_t properties;
-  HIP(hipGetDeviceProperties(&properties, 0));
-  const std::string architecture = std::string("--offload-arch=") + properties.gcnArchName;
-  const char* options[] = {architecture.c_str()};
-  HIPRTC(hiprtcCompileProgram(program, 1, options));
-  size_t size = 0;
-  HIPRTC(hiprtcGetCodeSize(program, &size));
-  std::vector<char> code(size);
-  HIPRTC(hiprtcGetCode(program, code.data()));
-  HIPRTC(hiprtcDestroyProgram(&program));
-  return code;
-}
-
-const std::vector<char>& device_code() {
-  static const std::vector<char> code = compile();
-  return code;
-}
-
-// Leaks on purpose: static destructors run when the runtime is half gone.
-hipModule_t module() {
-  static const hipModule_t loaded = [] {
-    hipModule_t result;
-    HIP(hipModuleLoadData(&result, device_code().data()));
-    return result;
-  }();
-  return loaded;
-}
-
-hipFunction_t function(const char* name) {
-  hipFunction_t result;
-  HIP(hipModuleGetFunction(&result, module(), name));
-  return result;
-}
-
-template <class... Arguments>
-void launch(hipFunction_t kernel, unsigned blocks, unsigned threads, hipStream_t stream,
-            Arguments... arguments) {
-  void* pointers[] = {&arguments...};
-  HIP(hipModuleLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, pointers, nullptr));
-}
-
-struct Stream {
-  explicit Stream(unsigned flags = hipStreamNonBlocking) {
-    HIP(hipStreamCreateWithFlags(&handle, flags));
-  }
-  ~Stream() { (void)hipStreamDestroy(handle); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  operator hipStream_t() const { return handle; }
-  void sync() const { HIP(hipStreamSynchronize(handle)); }
-  hipStream_t handle;
-};
-
-template <class Element>
-struct Device {
-  explicit Device(size_t count) : size(count) {
-    HIP(hipMalloc(reinterpret_cast<void**>(&data), count * sizeof(Element)));
-  }
-  ~Device() { (void)hipFree(data); }
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
-  void write(const std::vector<Element>& from) {
-    HIP(hipMemcpy(data, from.data(), from.size() * sizeof(Element), hipMemcpyHostToDevice));
-  }
-  std::vector<Element> read() const {
-    std::vector<Element> result(size);
-    HIP(hipMemcpy(result.data(), data, size * sizeof(Element), hipMemcpyDeviceToHost));
-    return result;
-  }
-  size_t size;
-  Element* data = nullptr;
-};
-
 std::vector<uint8_t> pattern(size_t size, unsigned seed = 1) {
   std::vector<uint8_t> bytes(size);
   for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<uint8_t>(i * 7 + i / 251 + seed);
@@ -146,57 +35,6 @@ std::vector<uint8_t> pattern(size_t size, unsigned seed = 1) {
 }
 
 uint64_t count(const char* name) { return softagent_count(name); }
-
-struct Graph {
-  Graph() = default;
-  explicit Graph(hipGraph_t captured) : graph(captured) {}
-  ~Graph() {
-    if (exec) (void)hipGraphExecDestroy(exec);
-    if (graph) (void)hipGraphDestroy(graph);
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  void instantiate() { HIP(hipGraphInstantiate(&exec, graph, nullptr, nullptr, 0)); }
-  void launch(hipStream_t stream) const { HIP(hipGraphLaunch(exec, stream)); }
-  size_t nodes() const {
-    size_t number = 0;
-    HIP(hipGraphGetNodes(graph, nullptr, &number));
-    return number;
-  }
-  size_t edges() const {
-    size_t number = 0;
-    HIP(hipGraphGetEdges(graph, nullptr, nullptr, &number));
-    return number;
-  }
-  hipGraph_t graph = nullptr;
-  hipGraphExec_t exec = nullptr;
-};
-
-template <class Work>
-hipGraph_t capture(hipStream_t stream, Work work,
-                   hipStreamCaptureMode mode = hipStreamCaptureModeGlobal) {
-  HIP(hipStreamBeginCapture(stream, mode));
-  work();
-  hipGraph_t graph = nullptr;
-  HIP(hipStreamEndCapture(stream, &graph));
-  return graph;
-}
-
-// Runs this program again with one argument; returns the wait status.
-int run_child(const char* argument, std::vector<std::string> extra_environment = {}) {
-  std::vector<char*> environment;
-  for (char** entry = environ; *entry; ++entry) environment.push_back(*entry);
-  for (std::string& entry : extra_environment) environment.push_back(entry.data());
-  environment.push_back(nullptr);
-  std::string name = "selftest", word = argument;
-  char* const arguments[] = {name.data(), word.data(), nullptr};
-  pid_t child = 0;
-  REQUIRE(posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments, environment.data()) ==
-          0);
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  return status;
-}
 
 }  // namespace
 
@@ -211,6 +49,18 @@ void twin_add(void* kernarg, const uint32_t grid[3], const uint16_t*) {
   const auto* arguments = static_cast<const Arguments*>(kernarg);
   for (int i = 0; i < static_cast<int>(grid[0]) && i < arguments->n; ++i) {
     arguments->to[i] += arguments->amount;
+  }
+}
+
+void twin_mix(void* kernarg, const uint32_t grid[3], const uint16_t*) {
+  struct Arguments {
+    int* to;
+    const int* from;
+    int n;
+  };
+  const auto* arguments = static_cast<const Arguments*>(kernarg);
+  for (int i = 0; i < static_cast<int>(grid[0]) && i < arguments->n; ++i) {
+    arguments->to[i] = 3 * arguments->to[i] + arguments->from[i];
   }
 }
 
@@ -248,7 +98,7 @@ void twin_read_symbols(void* kernarg, const uint32_t*, const uint16_t*) {
 TEST_CASE("device and properties") {
   int devices = 0;
   HIP(hipGetDeviceCount(&devices));
-  CHECK(devices == 1);
+  CHECK(devices >= 1);
   hipDeviceProp_t properties;
   HIP(hipGetDeviceProperties(&properties, 0));
   CHECK(std::string(properties.gcnArchName) == "gfx90a:sramecc+:xnack-");
@@ -788,16 +638,6 @@ TEST_CASE("eight threads, each with its stream") {
 namespace {
 
 // Roles of a child process.
-int use_memory(bool freed) {
-  int* memory = nullptr;
-  HIP(hipMalloc(reinterpret_cast<void**>(&memory), 4096));
-  if (freed) HIP(hipFree(memory));
-  Stream stream;
-  launch(function("add"), 1, 1, stream, memory, 1, 1);
-  stream.sync();
-  return 3;
-}
-
 int allocate_two_mebibytes() {
   void* memory = nullptr;
   return hipMalloc(&memory, 2 << 20) == hipErrorOutOfMemory ? 3 : 0;
@@ -825,13 +665,6 @@ int answer_without_virtual_memory() {
 
 }  // namespace
 
-TEST_CASE("freed device memory faults") {
-  CHECK(WEXITSTATUS(run_child("use")) == 3);
-  const int status = run_child("use-after-free");
-  CHECK(WIFSIGNALED(status));
-  CHECK(WTERMSIG(status) == SIGSEGV);
-}
-
 TEST_CASE("options") {
   CHECK(WEXITSTATUS(run_child("allocate", {"SOFTAGENT_VRAM=1M"})) == 3);
   CHECK(WEXITSTATUS(run_child("allocate", {"SOFTAGENT_VRAM=1X"})) == 0);
@@ -841,7 +674,8 @@ TEST_CASE("options") {
 
 int main(int argc, char** argv) {
   const std::string role = argc == 2 ? argv[1] : "";
-  if (role == "use" || role == "use-after-free") return use_memory(role != "use");
+  if (role.starts_with("fault-")) return fault(role);
+  if (role.starts_with("ipc-")) return export_or_import_memory(role);
   if (role == "allocate") return allocate_two_mebibytes();
   if (role == "slow") return launch_slow_kernel();
   if (role == "vmem") return answer_without_virtual_memory();

@@ -157,14 +157,15 @@ Signal* Signal::create(hsa_signal_value_t initial) {
   Signal* signal = new (SignalPool::instance().take()) Signal;
   signal->amd_.kind = AMD_SIGNAL_KIND_USER;
   signal->amd_.value = initial;
+  created_.fetch_add(1);
   return signal;
 }
 
 void Signal::destroy(Signal* signal) { SignalPool::instance().give_back(signal); }
 
 void Signal::complete(uint64_t start_ns, uint64_t end_ns) {
-  amd_.start_ts = start_ns;
-  amd_.end_ts = end_ns;
+  timestamp(amd_.start_ts).store(start_ns, std::memory_order_relaxed);
+  timestamp(amd_.end_ts).store(end_ns, std::memory_order_relaxed);
   update([](auto value) { return value.fetch_sub(1); });
 }
 

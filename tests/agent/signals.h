@@ -80,6 +80,8 @@ class Signal {
  public:
   static Signal* create(hsa_signal_value_t initial);
   static void destroy(Signal* signal);
+  // Everything that was created before is seen by this thread as it was created.
+  static void see_created() { created_.load(); }
   static Signal* from(hsa_signal_t handle) { return reinterpret_cast<Signal*>(handle.handle); }
   hsa_signal_t handle() const { return hsa_signal_t{reinterpret_cast<uint64_t>(this)}; }
 
@@ -100,8 +102,8 @@ class Signal {
   }
 
   void complete(uint64_t start_ns, uint64_t end_ns);
-  uint64_t start_ns() const { return amd_.start_ts; }
-  uint64_t end_ns() const { return amd_.end_ts; }
+  uint64_t start_ns() const { return timestamp(amd_.start_ts).load(std::memory_order_relaxed); }
+  uint64_t end_ns() const { return timestamp(amd_.end_ts).load(std::memory_order_relaxed); }
 
   volatile hsa_signal_value_t* value_pointer() { return &amd_.value; }
   WaitPoint& wait_point() { return wait_point_; }
@@ -112,10 +114,16 @@ class Signal {
   std::atomic_ref<hsa_signal_value_t> value() const {
     return std::atomic_ref<hsa_signal_value_t>(const_cast<hsa_signal_value_t&>(amd_.value));
   }
+  // Packets of several queues may complete one signal at the same time.
+  static std::atomic_ref<uint64_t> timestamp(const uint64_t& of) {
+    return std::atomic_ref<uint64_t>(const_cast<uint64_t&>(of));
+  }
   void changed() {
     wait_point_.notify();
     if (observers_.load() != 0) signal_activity().ring();
   }
+
+  static inline std::atomic<uint64_t> created_{0};
 
   amd_signal_t amd_{};
   WaitPoint wait_point_;

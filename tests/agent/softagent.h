@@ -20,6 +20,9 @@ void softagent_reset_counts(void);
 /* Device memory in use on all pretend GPUs, physical memory of the virtual memory API included. */
 uint64_t softagent_device_bytes(void);
 
+/* The same of one GPU; 0 if there is no such GPU. */
+uint64_t softagent_device_bytes_of(int gpu);
+
 /* A CPU twin of a kernel is an exported function twin_<mangled kernel name> of this type. It runs
  * the whole grid. */
 typedef void (*softagent_twin_t)(void* kernarg, const uint32_t grid_workitems[3],

@@ -278,6 +278,7 @@ Kernel::Kernel(std::string name, const KernelDescriptor* descriptor)
       descriptor_(descriptor),
       duration_us_(kernel_duration_us(name_)),
       builtin_(find_builtin(name_)),
+      waits_(builtin_ == stream_wait || builtin_ == memory_operations),
       twin_(builtin_ ? nullptr : find_twin(name_)) {}
 
 // An artificial duration is the least time that the kernel takes.

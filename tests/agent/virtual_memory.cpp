@@ -1,12 +1,12 @@
 // The virtual memory API. Its errors are those of the genuine library: a call that succeeds here
 // and fails there would hide faults.
-#include <fcntl.h>
 #include <sys/mman.h>
 
 #include <map>
 #include <mutex>
 
 #include "agent.h"
+#include "device_file.h"
 
 namespace softagent {
 namespace {
@@ -16,7 +16,7 @@ struct Reservation {
   uint32_t mappings = 0;
 };
 
-// Physical memory: a piece of one sparse file, given back by punching a hole.
+// Physical memory.
 struct Memory {
   Pool* pool;
   hsa_amd_memory_type_t type;
@@ -67,15 +67,14 @@ class VirtualMemory {
     if (!out || size == 0 || size % page_size != 0) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     if (pool.segment != HSA_AMD_SEGMENT_GLOBAL) return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     const std::lock_guard lock(mutex_);
-    const auto end = static_cast<off_t>(static_cast<size_t>(file_end_) + size);
     if (!pool.owner->charge(size)) return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
-    if (!open_file() || ftruncate(file_, end) != 0) {
+    const off_t offset = device_file::take(size);
+    if (offset < 0) {
       pool.owner->discharge(size);
       return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
     }
     const uint64_t handle = next_handle_++;
-    memories_[handle] = {&pool, type, size, file_end_};
-    file_end_ = end;
+    memories_[handle] = {&pool, type, size, offset};
     out->handle = handle;
     return HSA_STATUS_SUCCESS;
   }
@@ -105,8 +104,7 @@ class VirtualMemory {
       return HSA_STATUS_ERROR_INVALID_ARGUMENT;
     }
     // No access before set_access grants it.
-    if (mmap(address, size, PROT_NONE, MAP_SHARED | MAP_FIXED, file_,
-             memory.offset + static_cast<off_t>(offset)) == MAP_FAILED) {
+    if (!device_file::map(address, size, memory.offset + static_cast<off_t>(offset), PROT_NONE)) {
       return HSA_STATUS_ERROR;
     }
     mappings_[start] = {size, &memory, reservation, {}};
@@ -210,15 +208,9 @@ class VirtualMemory {
     return address == MAP_FAILED ? nullptr : address;
   }
 
-  bool open_file() {
-    if (file_ < 0) file_ = memfd_create("softagent memory", MFD_CLOEXEC);
-    return file_ >= 0;
-  }
-
   void drop_if_unused(Memory* memory) {
     if (memory->references != 0 || memory->mappings != 0) return;
-    fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, memory->offset,
-              static_cast<off_t>(memory->size));
+    device_file::give_back(memory->offset, memory->size);
     memory->pool->owner->discharge(memory->size);
     std::erase_if(memories_, [&](const auto& entry) { return &entry.second == memory; });
   }
@@ -272,8 +264,6 @@ class VirtualMemory {
   std::map<uint64_t, Memory> memories_;
   // Handle 0 is what the runtime releases after a failed creation.
   uint64_t next_handle_ = 1;
-  int file_ = -1;
-  off_t file_end_ = 0;
 };
 
 }  // namespace

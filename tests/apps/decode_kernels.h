@@ -14,7 +14,7 @@ inline constexpr std::uint32_t kSlots = 4;
 // hidden[i] begins as the i-th word of the input.
 APPS_KERNEL void embed(std::uint32_t* hidden, const std::uint32_t* input, std::uint32_t width);
 
-// target[i] is a product of two elements of the source and of the weight.
+// target[i] is made of two elements of the source and of the weight.
 APPS_KERNEL void project(std::uint32_t* target, const std::uint32_t* source, std::uint32_t width,
                          std::uint32_t weight);
 

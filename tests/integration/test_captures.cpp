@@ -157,6 +157,76 @@ TEST_CASE("a fork that the program forgot to join") {
   check_works(origin.get());
 }
 
+TEST_CASE("a leaf that the program adds by hand needs no join") {
+  const apps::Stream origin = apps::make_non_blocking_stream();
+  const apps::Stream side = apps::make_non_blocking_stream();
+  const apps::Event fork = apps::make_ordering_event();
+  const apps::Event join = apps::make_ordering_event();
+  const DeviceValue value;
+  const apps::Graph graph = capture(origin.get(), [&] {
+    HIP_CHECK(hipEventRecord(fork.get(), origin.get()));
+    HIP_CHECK(hipStreamWaitEvent(side.get(), fork.get(), 0));
+    launch_fill(value.get(), 1, 1, side.get());
+    HIP_CHECK(hipEventRecord(join.get(), side.get()));
+    HIP_CHECK(hipStreamWaitEvent(origin.get(), join.get(), 0));
+    hipStreamCaptureStatus status{};
+    hipGraph_t capturing = nullptr;
+    HIP_CHECK(
+        hipStreamGetCaptureInfo_v2(origin.get(), &status, nullptr, &capturing, nullptr, nullptr));
+    hipMemsetParams params{};
+    params.dst = value.get();
+    params.elementSize = 1;
+    params.width = 4;
+    params.height = 1;
+    hipGraphNode_t node = nullptr;
+    HIP_CHECK(hipGraphAddMemsetNode(&node, capturing, nullptr, 0, &params));
+  });
+  CHECK(node_types(graph.get()).size() == 2);
+}
+
+TEST_CASE("a fork that is destroyed in the capture keeps its nodes") {
+  const apps::Stream origin = apps::make_non_blocking_stream();
+  const apps::Event fork = apps::make_ordering_event();
+  const DeviceValue total;
+  hipStream_t side = nullptr;
+  HIP_CHECK(hipStreamCreateWithFlags(&side, hipStreamNonBlocking));
+  const DeviceValue value;
+  HIP_CHECK(hipStreamBeginCapture(origin.get(), hipStreamCaptureModeGlobal));
+  HIP_CHECK(hipEventRecord(fork.get(), origin.get()));
+  HIP_CHECK(hipStreamWaitEvent(side, fork.get(), 0));
+  launch_fill(value.get(), 1, 41, side);
+  const apps::Event join = apps::make_ordering_event();
+  HIP_CHECK(hipEventRecord(join.get(), side));
+  HIP_CHECK(hipStreamWaitEvent(origin.get(), join.get(), 0));
+  hipGraph_t handle = nullptr;
+  HIP_CHECK(hipStreamEndCapture(origin.get(), &handle));
+  HIP_CHECK(hipStreamDestroy(side));
+  const apps::Graph graph(handle);
+  const apps::GraphExec exec = apps::instantiate(graph);
+  HIP_CHECK(hipGraphLaunch(exec.get(), origin.get()));
+  CHECK(value.read() == 41);
+}
+
+TEST_CASE("sizes that no device has take nothing from it") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  HIP_CHECK(hipDeviceSynchronize());
+  const std::uint64_t before = agent_device_bytes();
+  for (const std::size_t bytes : {~std::size_t{0}, ~std::size_t{0} - 100, ~std::size_t{0} - 5000}) {
+    HIP_CHECK(hipStreamBeginCapture(stream.get(), hipStreamCaptureModeRelaxed));
+    void* block = nullptr;
+    static_cast<void>(hipMallocAsync(&block, bytes, stream.get()));
+    void* good = allocate_async<char>(100, stream.get());
+    CHECK(good != block);
+    HIP_CHECK(hipFreeAsync(good, stream.get()));
+    hipGraph_t graph = nullptr;
+    HIP_CHECK(hipStreamEndCapture(stream.get(), &graph));
+    HIP_CHECK(hipGraphDestroy(graph));
+  }
+  static_cast<void>(hipGetLastError());
+  HIP_CHECK(hipDeviceSynchronize());
+  CHECK(settled_device_bytes(before) <= before);
+}
+
 TEST_CASE("the origin is destroyed while it captures") {
   hipStream_t stream = nullptr;
   HIP_CHECK(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
@@ -257,6 +327,17 @@ TEST_CASE("at the limit the call fails and the capture lives") {
   const apps::GraphExec exec = apps::instantiate(graph);
   HIP_CHECK(hipGraphLaunch(exec.get(), stream.get()));
   HIP_CHECK(hipStreamSynchronize(stream.get()));
+}
+
+TEST_CASE("idle memory makes room at the limit") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  for (const std::size_t bytes :
+       {std::size_t{3} << 19, std::size_t{3} << 20, std::size_t{31} << 17}) {
+    capture(stream.get(), [&] {
+      void* block = allocate_async<char>(bytes, stream.get());
+      HIP_CHECK(hipFreeAsync(block, stream.get()));
+    });
+  }
 }
 
 TEST_SUITE_END();

@@ -159,4 +159,28 @@ TEST_CASE("pointers of a capture that failed can be freed") {
 }
 #endif
 
+TEST_CASE("a free that was captured happens when the graph is launched") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  Escaped escaped(stream.get(), 7);
+  HIP_CHECK(hipGraphLaunch(escaped.exec.get(), stream.get()));
+  escaped.graph = {};
+  escaped.exec = {};
+  capture(stream.get(), [&] {
+    HIP_CHECK(hipFreeAsync(escaped.block, stream.get()));
+    CHECK(hipFreeAsync(escaped.block, stream.get()) == hipErrorInvalidValue);
+  });
+  HIP_CHECK(hipDeviceSynchronize());
+  CHECK(escaped.read_first() == 7);
+  CHECK(hipFree(escaped.block) == hipSuccess);
+}
+
+TEST_CASE("a block is nobody's before the first launch") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  Escaped escaped(stream.get(), 8);
+  CHECK(hipFree(escaped.block) == hipErrorInvalidValue);
+  HIP_CHECK(hipGraphLaunch(escaped.exec.get(), stream.get()));
+  CHECK(escaped.read_first() == 8);
+  CHECK(hipFree(escaped.block) == hipSuccess);
+}
+
 TEST_SUITE_END();

@@ -182,4 +182,57 @@ TEST_CASE("an updated exec waits for launches of what it used before") {
   CHECK(faults.read() == 0);
 }
 
+TEST_CASE("a stream is sealed while another thread launches on it") {
+  const apps::Stream shared = apps::make_non_blocking_stream();
+  const apps::Stream other = apps::make_non_blocking_stream();
+  const apps::Stream origin = apps::make_non_blocking_stream();
+  const apps::Event event = apps::make_ordering_event();
+  const DeviceValue faults;
+  const apps::Graph graph = capture_turnstile(shared.get(), faults);
+  const apps::GraphExec exec = apps::instantiate(graph);
+  HIP_CHECK(hipEventRecord(event.get(), other.get()));
+  HIP_CHECK(hipStreamBeginCapture(origin.get(), hipStreamCaptureModeRelaxed));
+  std::thread launcher([&] {
+    for (int i = 0; i < kRounds; ++i) {
+      HIP_CHECK(hipGraphLaunch(exec.get(), shared.get()));
+      HIP_CHECK(hipGraphLaunch(exec.get(), other.get()));
+    }
+  });
+  for (int i = 0; i < kRounds; ++i) HIP_CHECK(hipStreamWaitEvent(shared.get(), event.get(), 0));
+  launcher.join();
+  hipGraph_t empty = nullptr;
+  HIP_CHECK(hipStreamEndCapture(origin.get(), &empty));
+  HIP_CHECK(hipGraphDestroy(empty));
+  CHECK(faults.read() == 0);
+}
+
+TEST_CASE("a launch on a capturing stream runs at once, draws nobody in, and is waited for") {
+  const apps::Stream one = apps::make_non_blocking_stream();
+  const apps::Stream two = apps::make_non_blocking_stream();
+  const DeviceValue faults;
+  const DeviceValue total;
+  const apps::Graph graph = capture_turnstile(one.get(), faults);
+  const apps::GraphExec exec = apps::instantiate(graph);
+  const apps::Graph summing = capture_sum(one.get(), total, 3);
+  const apps::GraphExec sum_exec = apps::instantiate(summing);
+  for (int i = 0; i < 20; ++i) {
+    const apps::Graph empty = capture(one.get(), [&] {
+      HIP_CHECK(hipGraphLaunch(exec.get(), one.get()));
+      HIP_CHECK(hipGraphLaunch(sum_exec.get(), one.get()));
+      HIP_CHECK(hipGraphLaunch(exec.get(), two.get()));
+      hipStreamCaptureStatus status{};
+      HIP_CHECK(hipStreamIsCapturing(two.get(), &status));
+      CHECK(status == hipStreamCaptureStatusNone);
+    });
+    CHECK(node_types(empty.get()).empty());
+    HIP_CHECK(hipGraphLaunch(exec.get(), one.get()));
+    HIP_CHECK(hipStreamSynchronize(one.get()));
+    std::uint32_t sum = 0;
+    HIP_CHECK(hipMemcpyAsync(&sum, total.get(), sizeof sum, hipMemcpyDeviceToHost, one.get()));
+    HIP_CHECK(hipStreamSynchronize(one.get()));
+    CHECK(sum == (static_cast<std::uint32_t>(i) + 1) * expected_sum(3));
+  }
+  CHECK(faults.read() == 0);
+}
+
 TEST_SUITE_END();

@@ -189,4 +189,69 @@ TEST_CASE("failed captures leave nothing behind") {
 }
 #endif
 
+TEST_CASE("allocations that never run hold no memory") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  HIP_CHECK(hipDeviceSynchronize());
+  const std::uint64_t before = settled_device_bytes(0);
+  for (int i = 0; i < 20; ++i) {
+    capture(stream.get(), [&] { allocate_async<char>(1 << 20, stream.get()); });
+  }
+  HIP_CHECK(hipDeviceSynchronize());
+  CHECK(settled_device_bytes(before) == before);
+}
+
+#if HIP_VERSION >= 60200000  // hipGraphAddNode takes child graphs
+namespace {
+
+// Adds a child graph and gives another capture the chance to get its bytes; then launches both, by
+// turns on two streams.
+template <class Nest>
+void check_nested(Nest nest) {
+  const apps::Stream one = apps::make_non_blocking_stream();
+  const apps::Stream two = apps::make_non_blocking_stream();
+  const DeviceValue faults;
+  hipGraph_t handle = nullptr;
+  HIP_CHECK(hipGraphCreate(&handle, 0));
+  apps::Graph parent(handle);
+  apps::GraphExec nested;
+  {
+    const apps::Graph child = capture_turnstile(one.get(), faults);
+    nested = nest(parent, child);
+  }
+  const apps::Graph next = capture_turnstile(two.get(), faults);
+  const apps::GraphExec other = apps::instantiate(next);
+  for (int i = 0; i < 50; ++i) {
+    HIP_CHECK(hipGraphLaunch(nested.get(), one.get()));
+    HIP_CHECK(hipGraphLaunch(other.get(), two.get()));
+  }
+  CHECK(faults.read() == 0);
+}
+
+}  // namespace
+
+TEST_CASE("a child graph added by hipGraphAddNode keeps its memory") {
+  check_nested([](const apps::Graph& parent, const apps::Graph& child) {
+    hipGraphNodeParams params{};
+    params.type = hipGraphNodeTypeGraph;
+    params.graph.graph = child.get();
+    hipGraphNode_t node = nullptr;
+    HIP_CHECK(hipGraphAddNode(&node, parent.get(), nullptr, 0, &params));
+    return apps::instantiate(parent);
+  });
+}
+
+TEST_CASE("an exec of a graph inside another one keeps the memory") {
+  check_nested([](apps::Graph& parent, const apps::Graph& child) {
+    hipGraphNode_t node = nullptr;
+    HIP_CHECK(hipGraphAddChildGraphNode(&node, parent.get(), nullptr, 0, child.get()));
+    hipGraph_t inside = nullptr;
+    HIP_CHECK(hipGraphChildGraphNodeGetGraph(node, &inside));
+    hipGraphExec_t exec = nullptr;
+    HIP_CHECK(hipGraphInstantiate(&exec, inside, nullptr, nullptr, 0));
+    parent = {};
+    return apps::GraphExec(exec);
+  });
+}
+#endif
+
 TEST_SUITE_END();
