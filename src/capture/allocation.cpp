@@ -6,6 +6,7 @@
 
 #include "capture/ordering.h"
 #include "capture/session.h"
+#include "runtime/bypass.h"
 #include "runtime/calls.h"
 #include "runtime/last_error.h"
 #include "util/size.h"
@@ -16,7 +17,7 @@ namespace {
 using namespace abi;
 using arena::Address;
 
-void count_fallback(report::ArenaUse& use, const char* reason) {
+void count_fallback(report::ArenaUse& use, const std::string& reason) {
   const auto known =
       std::find_if(use.native_fallbacks.begin(), use.native_fallbacks.end(),
                    [&](const report::NamedCount& entry) { return entry.name == reason; });
@@ -27,7 +28,7 @@ void count_fallback(report::ArenaUse& use, const char* reason) {
   use.native_fallbacks.push_back({reason, 1});
 }
 
-void count_fallback(Session& session, const char* reason) {
+void count_fallback(Session& session, const std::string& reason) {
   const std::lock_guard lock(state().mutex);
   count_fallback(session.arena, reason);
 }
@@ -232,6 +233,10 @@ Answer allocate(Call call, void** pointer, std::size_t bytes, hipStream_t stream
   }
   if (pool != nullptr && runtime::several_devices()) {
     count_fallback(session, "hipMallocFromPoolAsync with several devices");
+    return std::nullopt;
+  }
+  if (const char* object = runtime::object_that_bypasses()) {
+    count_fallback(session, fmt::format("{} frees past hipgraft", object));
     return std::nullopt;
   }
   const int device = runtime::device_of(stream);

@@ -8,7 +8,7 @@ import sys
 def exported(functions_def, header):
     rows = re.findall(r"^HIPGRAFT_INTERCEPT\((\w+)", functions_def, re.M)
     public = re.findall(r"\b(hipgraft_\w+)\(", header)
-    return sorted({*rows, *public, "dlsym", "dlvsym"})
+    return sorted({*rows, *public, "dlopen", "dlsym", "dlvsym"})
 
 
 def main():

@@ -2,9 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <cstdint>
 #include <cstring>
 
 #include "entry/guard.h"
+#include "runtime/bypass.h"
 #include "runtime/real.h"
 
 using namespace hipgraft;
@@ -70,26 +72,40 @@ void* find_wrapped_version(void* handle, const char* symbol, const char* version
 
 }  // namespace hipgraft::entry
 
-// Whose lookups we answer: not what a caller finds behind itself (RTLD_NEXT), which depends on the
-// caller and is how other preloads chain.
-extern "C" void* hipgraft_dlsym_target(void* handle, const char* symbol) {
-  const bool ours = handle != RTLD_NEXT && symbol != nullptr && entry::row_named(symbol) != nullptr;
-  return ours ? reinterpret_cast<void*>(&entry::find_wrapped)
-              : reinterpret_cast<void*>(runtime::genuine_dlsym());
+// What dlsym, dlvsym and dlopen continue with. Answered by us is an intercepted name, unless a
+// caller asks for what is behind itself (RTLD_NEXT), which depends on the caller and is how other
+// preloads chain.
+
+static bool answered_by_us(void* handle, const char* symbol, const void* caller) {
+  if (symbol == nullptr || entry::row_named(symbol) == nullptr) return false;
+  if (handle == RTLD_NEXT) runtime::looked_up_behind_us(symbol, caller);
+  return handle != RTLD_NEXT;
 }
 
-extern "C" void* hipgraft_dlvsym_target(void* handle, const char* symbol) {
-  const bool ours = handle != RTLD_NEXT && symbol != nullptr && entry::row_named(symbol) != nullptr;
-  return ours ? reinterpret_cast<void*>(&entry::find_wrapped_version)
-              : reinterpret_cast<void*>(runtime::genuine_dlvsym());
+extern "C" void* hipgraft_dlsym_target(void* handle, const char* symbol, const void* caller) {
+  return answered_by_us(handle, symbol, caller) ? reinterpret_cast<void*>(&entry::find_wrapped)
+                                                : reinterpret_cast<void*>(runtime::genuine_dlsym());
 }
 
-// dlsym and dlvsym find out where they were called from, for RTLD_NEXT and RTLD_DEFAULT: they must
-// be entered with the caller's own return address, so these leave no frame behind.
+extern "C" void* hipgraft_dlvsym_target(void* handle, const char* symbol, const void* caller) {
+  return answered_by_us(handle, symbol, caller)
+             ? reinterpret_cast<void*>(&entry::find_wrapped_version)
+             : reinterpret_cast<void*>(runtime::genuine_dlvsym());
+}
+
+extern "C" void* hipgraft_dlopen_target(const char*, std::uintptr_t flags, const void*) {
+  if ((flags & RTLD_DEEPBIND) != 0) runtime::deep_binding_seen();
+  return reinterpret_cast<void*>(runtime::genuine_dlopen());
+}
+
+// The genuine ones find out where they were called from, for RTLD_NEXT, RTLD_DEFAULT and the run
+// path of the caller: they must be entered with the caller's own return address, so these leave no
+// frame behind. The third argument of a target is that address.
 #define HIPGRAFT_JUMP_TO(target) \
   "push %rdi\n\t"                \
   "push %rsi\n\t"                \
   "push %rdx\n\t"                \
+  "mov 24(%rsp), %rdx\n\t"       \
   "call " #target                \
   "\n\t"                         \
   "pop %rdx\n\t"                 \
@@ -103,6 +119,10 @@ HIPGRAFT_EXPORT __attribute__((naked)) void* dlsym(void*, const char*) noexcept 
 
 HIPGRAFT_EXPORT __attribute__((naked)) void* dlvsym(void*, const char*, const char*) noexcept {
   asm(HIPGRAFT_JUMP_TO(hipgraft_dlvsym_target));
+}
+
+HIPGRAFT_EXPORT __attribute__((naked)) void* dlopen(const char*, int) noexcept {
+  asm(HIPGRAFT_JUMP_TO(hipgraft_dlopen_target));
 }
 
 HIPGRAFT_EXPORT hipError_t hipGetProcAddress(const char* symbol, void** function, int hipVersion,

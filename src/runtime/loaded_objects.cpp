@@ -117,15 +117,15 @@ std::vector<LoadedObject> loaded_objects() {
   return objects;
 }
 
-std::uint64_t objects_added() {
-  std::uint64_t added = 0;
+std::uint64_t objects_changed() {
+  std::uint64_t changes = 1;
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* out) {
-        *static_cast<std::uint64_t*>(out) = info->dlpi_adds;
+        *static_cast<std::uint64_t*>(out) += info->dlpi_adds + info->dlpi_subs;
         return 1;
       },
-      &added);
-  return added;
+      &changes);
+  return changes;
 }
 
 const link_map* object_around(const void* address) {

@@ -54,8 +54,9 @@ class LoadedObject {
 // In the order of the global scope, then of loading.
 std::vector<LoadedObject> loaded_objects();
 
-// How often objects have been added; cheap. Differs after every dlopen that loads something.
-std::uint64_t objects_added();
+// Differs after every dlopen that loads something and every dlclose that unloads something. Cheap;
+// never 0.
+std::uint64_t objects_changed();
 
 // The object around a code address; null if it is in none.
 const link_map* object_around(const void* address);

@@ -64,7 +64,7 @@ void* find_function(const Copy& copy, void* handle, const char* name) {
 Copy* load_functions(const link_map* map) {
   auto* copy = new Copy;
   copy->map = map;
-  void* handle = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
+  void* handle = genuine_dlopen()(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) return copy;
 #define HIPGRAFT_FIND(name, result, parameters) \
   copy->functions.name = reinterpret_cast<abi::name##_fn*>(find_function(*copy, handle, #name));
@@ -139,7 +139,7 @@ const link_map* runtime_for(const void* caller) {
 }
 
 const link_map* open_wanted() {
-  void* handle = dlopen(wanted_library, RTLD_NOW | RTLD_LOCAL);
+  void* handle = genuine_dlopen()(wanted_library, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     log::write(log::Level::warn, "HIPGRAFT_RUNTIME: {}; taking the program's own", dlerror());
     return nullptr;
@@ -175,6 +175,16 @@ const Functions& find_functions_for(const void* caller) {
   return map != nullptr && map != main->map ? copy_of(map)->functions : main->functions;
 }
 
+// A race finds the same twice.
+template <class Function>
+Function* found_once(std::atomic<Function*>& found, const char* symbol) {
+  Function* function = found.load(std::memory_order_relaxed);
+  if (function != nullptr) return function;
+  function = reinterpret_cast<Function*>(next_definition(symbol));
+  found.store(function, std::memory_order_relaxed);
+  return function;
+}
+
 // Places in the program that this thread has called from.
 struct Place {
   const void* caller = nullptr;
@@ -195,31 +205,28 @@ const Functions& functions_for(const void* caller) {
   return *place.functions;
 }
 
+const link_map* runtime_map() { return chosen_copy(nullptr)->map; }
+
 const char* library_path() {
-  const link_map* map = chosen_copy(nullptr)->map;
+  const link_map* map = runtime_map();
   return map != nullptr ? map->l_name : "";
 }
 
 void use_library(const char* path) { wanted_library = path; }
 
-// Found once; a race finds the same twice.
-
 Dlsym* genuine_dlsym() {
-  static std::atomic<Dlsym*> found{nullptr};
-  Dlsym* function = found.load(std::memory_order_relaxed);
-  if (function != nullptr) return function;
-  function = reinterpret_cast<Dlsym*>(next_definition("dlsym"));
-  found.store(function, std::memory_order_relaxed);
-  return function;
+  static constinit std::atomic<Dlsym*> found{nullptr};
+  return found_once(found, "dlsym");
 }
 
 Dlvsym* genuine_dlvsym() {
-  static std::atomic<Dlvsym*> found{nullptr};
-  Dlvsym* function = found.load(std::memory_order_relaxed);
-  if (function != nullptr) return function;
-  function = reinterpret_cast<Dlvsym*>(next_definition("dlvsym"));
-  found.store(function, std::memory_order_relaxed);
-  return function;
+  static constinit std::atomic<Dlvsym*> found{nullptr};
+  return found_once(found, "dlvsym");
+}
+
+Dlopen* genuine_dlopen() {
+  static constinit std::atomic<Dlopen*> found{nullptr};
+  return found_once(found, "dlopen");
 }
 
 }  // namespace hipgraft::runtime

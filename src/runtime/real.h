@@ -5,6 +5,8 @@
 // calls that belong to another are handed to that one and otherwise left alone.
 #pragma once
 
+#include <link.h>
+
 #include "abi/functions.h"
 
 namespace hipgraft::runtime {
@@ -30,13 +32,18 @@ const Functions& functions_for(const void* caller);
 // Path of the library that real() comes from; empty when none was found.
 const char* library_path();
 
+// Its object; null when none was found.
+const link_map* runtime_map();
+
 // Where real() is, whatever the program loads; must be set before the first use.
 void use_library(const char* path);
 
-// The C library's dlsym and dlvsym, or those of a library preloaded behind us.
+// The C library's dlsym, dlvsym and dlopen, or those of a library preloaded behind us.
 using Dlsym = void*(void* handle, const char* symbol);
 using Dlvsym = void*(void* handle, const char* symbol, const char* version);
+using Dlopen = void*(const char* file, int flags);
 Dlsym* genuine_dlsym();
 Dlvsym* genuine_dlvsym();
+Dlopen* genuine_dlopen();
 
 }  // namespace hipgraft::runtime
