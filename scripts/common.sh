@@ -64,10 +64,15 @@ configure() {
   fi
 }
 
-# build_with_runtime VERSION [TARGET...]: makes the runtime available and builds against it what is
-# named, else everything.
-build_with_runtime() {
-  "$project/scripts/runtime" "$1" >/dev/null || return
+# build_with_runtimes VERSION[,VERSION...] [TARGET...]: makes the runtimes available and builds against
+# them what is named, else everything.
+build_with_runtimes() {
+  local version versions
+  IFS=, read -ra versions <<<"$1"
+  # The software agent is built with the HSA headers of 7.2, whatever runs over it.
+  for version in 7.2 "${versions[@]}"; do
+    "$project/scripts/runtime" "$version" >/dev/null || return
+  done
   configure "$build" --buildtype=release "-Druntimes=$1" || return
   meson compile -C "$build" "${@:2}" >&2
 }

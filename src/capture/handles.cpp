@@ -48,7 +48,7 @@ void graph_cloned(hipGraph_t from, hipGraph_t to) {
 void graph_instantiated(hipGraph_t from, hipGraphExec_t to) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  s.generation.fetch_add(1);
+  generation.fetch_add(1);
   add_uses_of(from, s.execs, id(to));
   const auto holder = s.execs.find(id(to));
   if (holder != s.execs.end()) record_exec(holder->second.record);
@@ -59,7 +59,7 @@ void graph_nested(hipGraph_t child, hipGraph_t parent) { graph_cloned(child, par
 void graph_nested(hipGraph_t child, hipGraphExec_t parent) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  s.generation.fetch_add(1);
+  generation.fetch_add(1);
   add_uses_of(child, s.execs, id(parent));
 }
 
@@ -103,7 +103,7 @@ void graph_nested(hipGraph_t child, hipGraphNode_t node) {
 void exec_updated(hipGraphExec_t exec, hipGraph_t graph, bool succeeded) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  s.generation.fetch_add(1);
+  generation.fetch_add(1);
   Holder before;
   if (succeeded) {
     const auto holder = s.execs.find(id(exec));
@@ -123,7 +123,7 @@ Forgotten::Forgotten(hipGraph_t graph) : table_(state().graphs), handle_(id(grap
 
 Forgotten::Forgotten(hipGraphExec_t exec) : table_(state().execs), handle_(id(exec)) {
   const std::lock_guard lock(state().mutex);
-  state().generation.fetch_add(1);
+  generation.fetch_add(1);
   if (auto entry = table_.extract(handle_)) holder_ = std::move(entry.mapped());
 }
 

@@ -7,6 +7,7 @@
 #include "capture/ordering.h"
 #include "capture/records.h"
 #include "runtime/calls.h"
+#include "runtime/inside.h"
 #include "runtime/last_error.h"
 #include "runtime/real.h"
 
@@ -24,19 +25,21 @@ std::uint64_t now_ns() {
 
 // A memory is settled on a timeline when its last launch was on it and another one there needs
 // nothing but the launch itself: no order, no block to allocate or free again. Such launches, all
-// of them in most programs, take no lock: they announce themselves in Memory::launching and then
-// look whether the memory is still settled. Whoever changes that resets `settled` first and then
-// waits for the announced ones, so that one of the two sees the other (both sequentially
-// consistent).
+// of them in most programs, take no lock: they announce themselves in State::issuing and then look
+// whether the memory is still settled. Whoever changes that resets `settled` first and then waits
+// for the announced ones, so that one of the two sees the other (both sequentially consistent).
 constexpr std::uint64_t settled_on(arena::Fence timeline) { return std::uint64_t{timeline} + 1; }
 
-// What a thread remembers of an exec on a stream, valid for one State::generation.
-struct Known {
+// What a thread remembers of a launch that it may repeat without the lock: all that is needed, in
+// one cache line, because between launches the caches are the program's.
+struct alignas(64) Known {
   hipGraphExec_t exec = nullptr;
-  StreamKey stream;
+  hipStream_t stream = nullptr;
   std::uint64_t generation = 0;
-  const Holder* holder = nullptr;  // null: nothing of ours
-  arena::Fence timeline = 0;
+  abi::hipGraphLaunch_fn* real = nullptr;
+  Record* record = nullptr;  // null: nobody asks
+  Memory* memory = nullptr;  // null: the graph uses none of the arena's
+  std::uint64_t settled = 0;
   std::atomic<int>* issuing = nullptr;  // of the timeline
 };
 
@@ -47,39 +50,31 @@ Known& slot_of(hipGraphExec_t exec) {
   return known_execs[reinterpret_cast<std::uint64_t>(exec) / 64 % kKnown];
 }
 
-hipError_t issue(hipGraphExec_t exec, hipStream_t stream, Record* record) {
-  const auto& real = runtime::real().hipGraphLaunch;
+// Times the first launches, then every 16th: enough for percentiles.
+constexpr std::uint64_t kAlwaysTimed = 128;
+constexpr std::uint64_t kTimedEvery = 16;
+
+hipError_t issue(hipGraphExec_t exec, hipStream_t stream, abi::hipGraphLaunch_fn* real,
+                 Record* record) {
   if (record == nullptr) return real(exec, stream);
-  const std::uint64_t begun = now_ns();
+  const std::uint64_t before = record->launches.fetch_add(1, std::memory_order_relaxed);
+  const bool is_timed = before < kAlwaysTimed || before % kTimedEvery == 0;
+  const std::uint64_t begun = is_timed ? now_ns() : 0;
   const hipError_t result = real(exec, stream);
-  if (result == hipSuccess) record->host_ns.add(now_ns() - begun);
-  return result;
-}
-
-void retract(const Known& known, std::size_t announced) {
-  for (std::size_t i = 0; i < announced; ++i) known.holder->memories[i]->launching.fetch_sub(1);
-  known.issuing->fetch_sub(1);
-}
-
-// False if the launch has to take the lock.
-bool announce(const Known& known) {
-  const Holder& holder = *known.holder;
-  if (known.issuing == nullptr || !holder.frees.empty()) return false;
-  known.issuing->fetch_add(1);
-  std::size_t announced = 0;
-  bool settled = known.generation == state().generation.load();
-  while (settled && announced < holder.memories.size()) {
-    Memory& memory = *holder.memories[announced++];
-    memory.launching.fetch_add(1);
-    settled = memory.settled.load() == settled_on(known.timeline);
+  if (result != hipSuccess) {
+    record->launches.fetch_sub(1, std::memory_order_relaxed);
+    return result;
   }
-  if (!settled) retract(known, announced);
-  return settled;
+  if (is_timed) record->host_ns.add(now_ns() - begun);
+  return result;
 }
 
 // A launch that has to take the lock.
 struct Launch {
-  Known known;
+  hipGraphExec_t exec = nullptr;
+  std::uint64_t generation = 0;  // when it was looked up
+  arena::Fence timeline = 0;
+  std::atomic<int>* issuing = nullptr;  // of the timeline
   std::vector<MemoryRef> memories;
   std::size_t allocates = 0;  // the first so many of them
   std::vector<arena::Address> frees;
@@ -102,9 +97,13 @@ void run_allocations(const Launch& launch) {
 // Waits its turn at each memory: the next launch must find this one issued before it records an
 // event behind it. Launches are short, and seldom meet.
 void wait_for_turn(const std::vector<MemoryRef>& memories, std::unique_lock<std::mutex>& lock) {
+  State& s = state();
+  std::vector<std::uint64_t> settled;  // where launches without the lock may be under way
   for (;;) {
+    for (const MemoryRef& memory : memories) settled.push_back(memory->settled.exchange(0));
     bool free = true;
-    for (const MemoryRef& memory : memories) memory->settled.store(0);
+    for (const std::uint64_t on : settled)
+      free = free && (on == 0 || s.issuing[on - 1].load() == 0);
     for (const MemoryRef& memory : memories) free = free && memory->launching.load() == 0;
     if (free) return;
     lock.unlock();
@@ -117,12 +116,10 @@ Launch prepare(hipGraphExec_t exec, const StreamAt& at) {
   State& s = state();
   Launch launch;
   std::unique_lock lock(s.mutex);
-  launch.known.exec = exec;
-  launch.known.stream = at.key;
-  launch.known.generation = s.generation.load();
+  launch.exec = exec;
+  launch.generation = generation.load();
   const auto entry = s.execs.find(reinterpret_cast<std::uint64_t>(exec));
   if (entry == s.execs.end()) return launch;
-  launch.known.holder = &entry->second;
   launch.record = entry->second.record;
   launch.memories = entry->second.memories;
   launch.allocates = launch.memories.size();
@@ -133,8 +130,8 @@ Launch prepare(hipGraphExec_t exec, const StreamAt& at) {
 
   wait_for_turn(launch.memories, lock);
   const arena::Fence mine = fence_of(at);
-  launch.known.timeline = mine;
-  launch.known.issuing = &s.issuing[mine];
+  launch.timeline = mine;
+  launch.issuing = &s.issuing[mine];
   for (const MemoryRef& memory : launch.memories) {
     memory->launching.fetch_add(1);
     arena::add_fences(launch.waits, memory->region.fences());
@@ -151,7 +148,7 @@ void finish(Launch& launch, bool can_settle) {
   const std::lock_guard lock(s.mutex);
   for (const MemoryRef& memory : launch.memories) {
     const bool settled = can_settle && launch.frees.empty() && memory->dormant.empty();
-    memory->settled.store(settled ? settled_on(launch.known.timeline) : 0);
+    memory->settled.store(settled ? settled_on(launch.timeline) : 0);
     memory->launching.fetch_sub(1);
   }
   launch.memories.clear();  // may be the last reference: under the lock
@@ -160,8 +157,8 @@ void finish(Launch& launch, bool can_settle) {
 // From here to the end of the call a seal of the stream waits.
 void begin_issue(const Launch& launch) {
   const std::lock_guard lock(state().mutex);
-  launch.known.issuing->fetch_add(1);
-  issued(launch.known.timeline);
+  launch.issuing->fetch_add(1);
+  issued(launch.timeline);
 }
 
 // The runtime runs a launch on a capturing stream at once, outside the capture. No event could be
@@ -169,7 +166,8 @@ void begin_issue(const Launch& launch) {
 hipError_t launch_beside_capture(const Launch& launch, const StreamAt& at) {
   const hipStream_t relay = stand_in(at, launch.waits);
   if (relay == nullptr) return runtime::answer(hipErrorOutOfMemory);
-  const hipError_t result = issue(launch.known.exec, relay, launch.record.get());
+  const hipError_t result =
+      issue(launch.exec, relay, runtime::real().hipGraphLaunch, launch.record.get());
   const hipError_t noted = stand_in_issued(at, relay);
   return result == hipSuccess ? noted : result;
 }
@@ -180,8 +178,9 @@ hipError_t launch_on_stream(const Launch& launch, const StreamAt& at) {
     if (ordered != hipSuccess) return runtime::answer(ordered);
   }
   begin_issue(launch);
-  const hipError_t result = issue(launch.known.exec, at.stream, launch.record.get());
-  launch.known.issuing->fetch_sub(1);
+  const hipError_t result =
+      issue(launch.exec, at.stream, runtime::real().hipGraphLaunch, launch.record.get());
+  launch.issuing->fetch_sub(1);
   // Other threads cannot record anything on a thread's own stream later.
   if (at.key.per_thread()) seal(at.stream);
   return result;
@@ -192,37 +191,57 @@ bool captures(hipStream_t stream) {
          runtime::capture_of(stream).active();
 }
 
-hipError_t launch_with_lock(hipGraphExec_t exec, hipStream_t stream) {
+// For the next launch of this thread. A graph with several memories is rare, and launched with the
+// lock; so are the streams that mean another one by place or thread.
+void remember(const Launch& launch, const StreamAt& at) {
+  if (at.key.handle <= kPerThreadHandle || launch.memories.size() > 1 || !launch.frees.empty()) {
+    return;
+  }
+  Known& known = slot_of(launch.exec);
+  known.exec = launch.exec;
+  known.stream = at.stream;
+  known.generation = launch.generation;
+  known.real = runtime::real().hipGraphLaunch;
+  known.record = launch.record.get();
+  known.memory = launch.memories.empty() ? nullptr : launch.memories[0].get();
+  known.settled = settled_on(launch.timeline);
+  known.issuing = launch.issuing;
+}
+
+}  // namespace
+
+hipError_t launch(hipGraphExec_t exec, hipStream_t stream) {
   const StreamAt at(stream);
   Launch launch = prepare(exec, at);
   if (launch.memories.empty()) {
-    slot_of(exec) = launch.known;
-    return issue(exec, stream, launch.record.get());
+    remember(launch, at);
+    return issue(exec, stream, runtime::real().hipGraphLaunch, launch.record.get());
   }
   const bool beside = captures(stream);
-  if (!beside) slot_of(exec) = launch.known;
+  if (!beside) remember(launch, at);
   const hipError_t result =
       beside ? launch_beside_capture(launch, at) : launch_on_stream(launch, at);
   finish(launch, !beside && !at.key.per_thread());
   return result;
 }
 
-}  // namespace
-
-hipError_t launch(hipGraphExec_t exec, hipStream_t stream) {
-  const Known known = slot_of(exec);
-  const bool valid = known.exec == exec && known.stream == key_of(stream) &&
-                     known.generation == state().generation.load();
-  if (!valid) return launch_with_lock(exec, stream);
-  if (known.holder == nullptr) return issue(exec, stream, nullptr);
-  Record* record = known.holder->record.get();
-  if (known.holder->memories.empty() && known.holder->borrowed.empty()) {
-    return issue(exec, stream, record);
+Answer launch_again(hipGraphExec_t exec, hipStream_t stream) {
+  const Known& known = slot_of(exec);
+  if (known.exec != exec || known.stream != stream) return std::nullopt;
+  const runtime::Inside inside;
+  if (!inside.outermost()) return std::nullopt;
+  if (known.memory == nullptr) {
+    if (known.generation != generation.load()) return std::nullopt;
+    return issue(exec, stream, known.real, known.record);
   }
-  if (!announce(known)) return launch_with_lock(exec, stream);
-  const hipError_t result = issue(exec, stream, record);
-  retract(known, known.holder->memories.size());
-  return result;
+  std::atomic<int>& issuing = *known.issuing;
+  issuing.fetch_add(1);
+  Answer answer;
+  if (known.generation == generation.load() && known.memory->settled.load() == known.settled) {
+    answer = issue(exec, stream, known.real, known.record);
+  }
+  issuing.fetch_sub(1);
+  return answer;
 }
 
 }  // namespace hipgraft::capture

@@ -12,4 +12,8 @@ namespace hipgraft::capture {
 // hipGraphLaunch. A launch on the stream of the former one adds no HIP call.
 abi::hipError_t launch(abi::hipGraphExec_t exec, abi::hipStream_t stream);
 
+// The same, if this thread may repeat a launch that it remembers: the first thing that the wrapper
+// tries. Nothing otherwise.
+Answer launch_again(abi::hipGraphExec_t exec, abi::hipStream_t stream);
+
 }  // namespace hipgraft::capture

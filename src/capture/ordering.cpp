@@ -143,7 +143,7 @@ void seal(hipStream_t stream) {
   const std::optional<arena::Fence> fence = known_timeline(key_of(stream));
   if (!fence) return;
   // From here on launches on the stream take the lock, and are noticed.
-  state().generation.fetch_add(1);
+  generation.fetch_add(1);
   const Ordering ordering;
   seal_timeline(*fence);
 }
@@ -210,7 +210,7 @@ void stream_destroyed(StreamKey key) {
     const auto known = s.timeline_of.find(key);
     if (known == s.timeline_of.end()) return;
     s.timelines[known->second].gone = true;
-    s.generation.fetch_add(1);
+    generation.fetch_add(1);
     s.timeline_of.erase(known);
     for (const Timeline& other : s.timelines) gone += other.gone && !other.unused;
   }
@@ -246,7 +246,7 @@ void forget_timelines(int device) {
   const Ordering ordering;
   runtime::forget_own_stream(device);
   const std::lock_guard lock(s.mutex);
-  s.generation.fetch_add(1);
+  generation.fetch_add(1);
   for (Timeline& at : s.timelines) {
     if (at.unused || at.device != device) continue;
     s.timeline_of.erase(at.key);

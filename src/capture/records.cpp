@@ -144,7 +144,7 @@ std::vector<report::Capture> captures() {
   for (const RecordRef& record : s.records) {
     report::Capture data = record->data;
     const auto microseconds = [](std::uint64_t ns) { return static_cast<double>(ns) / 1000; };
-    data.replays.count = record->host_ns.count();
+    data.replays.count = record->launches.load();
     data.replays.host_us_p50 = microseconds(record->host_ns.quantile(0.50));
     data.replays.host_us_p99 = microseconds(record->host_ns.quantile(0.99));
     data.replays.host_us_max = microseconds(record->host_ns.max());

@@ -70,7 +70,7 @@ struct Memory : std::enable_shared_from_this<Memory> {
 
   int device;
   arena::Region region;
-  std::atomic<int> launching{0};          // launches that use it and are being issued now
+  std::atomic<int> launching{0};          // launches with the lock that use it and are being issued
   std::atomic<std::uint64_t> settled{0};  // see launch.cpp
   std::vector<arena::Address> dormant;    // blocks that the next launch of the graph allocates
 };
@@ -87,7 +87,8 @@ struct Block {
 struct Record {
   report::Capture data;
   const void* caller = nullptr;
-  util::Histogram host_ns;  // time in hipGraphLaunch
+  std::atomic<std::uint64_t> launches{0};
+  util::Histogram host_ns;  // time in hipGraphLaunch: of the first launches, then of some
 };
 using RecordRef = std::shared_ptr<Record>;
 
@@ -160,13 +161,14 @@ struct State {
   // Read without the lock, as a first look.
   std::atomic<int> live_sessions{0};
   std::atomic<int> known_timelines{0};
-  // Changes with what any launch may have remembered of an exec or a stream.
-  std::atomic<std::uint64_t> generation{1};
   std::atomic<arena::Address> lowest{~arena::Address{0}};  // around all chunks
   std::atomic<arena::Address> highest{0};
 
   Device& device(int number);
 };
+
+// Changes with what any launch may have remembered of an exec or a stream.
+inline constinit std::atomic<std::uint64_t> generation{1};
 
 // Never destroyed: the program may call HIP until its very end.
 State& state();

@@ -33,7 +33,10 @@ constinit report::Destinations* destinations = nullptr;
 constinit report::Report* identity = nullptr;
 constinit std::atomic<std::int64_t> last_written{0};
 
-void in_child() { phase.store(Phase::off); }
+void in_child() {
+  phase.store(Phase::off);
+  capture::generation.fetch_add(1);  // no launch is remembered
+}
 
 std::vector<std::string> command_line() {
   std::vector<std::string> arguments;

@@ -235,4 +235,26 @@ TEST_CASE("a launch on a capturing stream runs at once, draws nobody in, and is 
   CHECK(faults.read() == 0);
 }
 
+TEST_CASE("an updated exec holds the memory of a graph that is gone") {
+  const apps::Stream one = apps::make_non_blocking_stream();
+  const apps::Stream two = apps::make_non_blocking_stream();
+  const DeviceValue faults;
+  const apps::GraphExec exec = apps::instantiate(capture_turnstile(one.get(), faults));
+  {
+    const apps::Graph graph = capture_turnstile(one.get(), faults);
+    hipGraphNode_t node = nullptr;
+    hipGraphExecUpdateResult result{};
+    HIP_CHECK(hipGraphExecUpdate(exec.get(), graph.get(), &node, &result));
+  }
+  std::vector<apps::GraphExec> others;  // one of them would get its bytes
+  for (int i = 0; i < 3; ++i) {
+    others.push_back(apps::instantiate(capture_turnstile(two.get(), faults)));
+  }
+  for (int i = 0; i < 20; ++i) {
+    HIP_CHECK(hipGraphLaunch(exec.get(), one.get()));
+    for (const apps::GraphExec& other : others) HIP_CHECK(hipGraphLaunch(other.get(), two.get()));
+  }
+  CHECK(faults.read() == 0);
+}
+
 TEST_SUITE_END();
