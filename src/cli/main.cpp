@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -15,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/doctor.h"
+#include "cli/doctor_child.h"
 #include "cli/launch.h"
 #include "cli/option_table.h"
 #include "config/options.h"
@@ -85,6 +89,53 @@ int usage_error(std::string_view message) {
   return kUsageError;
 }
 
+// The file that --library names; empty after a message if there is none.
+std::filesystem::path named_library(const std::string& name) {
+  std::error_code error;
+  const std::filesystem::path library = std::filesystem::canonical(name, error);
+  if (!error && std::filesystem::is_regular_file(library, error)) return library;
+  usage_error("--library: no file '" + name + "'");
+  return {};
+}
+
+struct DoctorArguments {
+  std::string library;
+  std::string opt;
+  double limit = 0;
+};
+
+void define_doctor(CLI::App& doctor, DoctorArguments& arguments) {
+  doctor.prefix_command();
+  doctor.add_option("--library", arguments.library, "the libhipgraft.so to examine")
+      ->type_name("PATH");
+  doctor
+      .add_option("--time-limit", arguments.limit,
+                  "how long each trial may take, in seconds; default 10")
+      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(0.0, 3600.0))
+      ->type_name("SECONDS");
+  doctor.add_option("--opt", arguments.opt, "where rocm* lie instead of /opt")->group("");
+}
+
+int run_doctor(const DoctorArguments& arguments, std::vector<std::string> command) {
+  if (!command.empty() && command.front().starts_with('-')) {
+    return usage_error("doctor has no option '" + command.front() + "'");
+  }
+  DoctorRequest request;
+  request.command = std::move(command);
+  if (arguments.library.empty()) {
+    request.library = find_library().value_or("");
+  } else {
+    request.library = named_library(arguments.library);
+    if (request.library.empty()) return kUsageError;
+  }
+  if (!arguments.opt.empty()) request.surroundings.opt = arguments.opt;
+  if (arguments.limit > 0) {
+    request.surroundings.limit = std::chrono::milliseconds(std::lround(arguments.limit * 1000));
+  }
+  return doctor(request);
+}
+
 int run_program(const RunArguments& arguments, std::vector<std::string> command) {
   if (command.empty()) return usage_error("run needs a program: hipgraft run [options] -- program");
   if (command.front().starts_with('-')) {
@@ -102,11 +153,8 @@ int run_program(const RunArguments& arguments, std::vector<std::string> command)
     }
     request.library = *library;
   } else {
-    std::error_code error;
-    request.library = std::filesystem::canonical(arguments.library, error);
-    if (error || !std::filesystem::is_regular_file(request.library, error)) {
-      return usage_error("--library: no file '" + arguments.library + "'");
-    }
+    request.library = named_library(arguments.library);
+    if (request.library.empty()) return kUsageError;
   }
   for (const Setting& setting : arguments.settings) {
     if (setting.values.empty()) continue;
@@ -139,6 +187,7 @@ std::vector<std::string> command_of(std::vector<std::string> leading,
 }
 
 int run_command_line(int argc, char** argv) {
+  if (const auto status = run_doctor_child({argv + 1, argv + argc})) return *status;
   CLI::App app("hipgraft makes HIP graph capture work, and replay fast, in unmodified programs.",
                "hipgraft");
   app.set_version_flag("--version", "hipgraft " HIPGRAFT_VERSION);
@@ -148,6 +197,13 @@ int run_command_line(int argc, char** argv) {
       "run",
       "run a program with libhipgraft.so preloaded: hipgraft run [options] -- program [arguments]");
   define_run(*run, arguments);
+  DoctorArguments doctor_arguments;
+  CLI::App* doctor = app.add_subcommand(
+      "doctor",
+      "tell whether hipgraft will work, for a program or in general, and if not why: hipgraft "
+      "doctor "
+      "[options] [-- program [arguments]]; exit status 0: will work, 1: will not");
+  define_doctor(*doctor, doctor_arguments);
   CLI::App* options = app.add_subcommand("options", "print all options as a Markdown table");
 
   SplitArguments split_arguments = split(argc, argv);
@@ -160,6 +216,9 @@ int run_command_line(int argc, char** argv) {
   }
   if (run->parsed()) {
     return run_program(arguments, command_of(run->remaining(), split_arguments.rest));
+  }
+  if (doctor->parsed()) {
+    return run_doctor(doctor_arguments, command_of(doctor->remaining(), split_arguments.rest));
   }
   if (options->parsed()) {
     std::cout << markdown_table();

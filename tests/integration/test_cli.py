@@ -47,10 +47,10 @@ class CommandLineTest(unittest.TestCase):
         self.assertEqual((result.returncode, result.stdout), (0, f"hipgraft {VERSION}\n"))
 
     def test_without_arguments_it_explains_itself(self):
-        self.assert_usage_error(hipgraft(), "run", "options", "--version")
+        self.assert_usage_error(hipgraft(), "run", "doctor", "options", "--version")
 
     def test_help(self):
-        for arguments in (["--help"], ["run", "--help"]):
+        for arguments in (["--help"], ["doctor", "--help"], ["run", "--help"]):
             result = hipgraft(*arguments)
             self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertIn("--arena-limit", result.stdout)
