@@ -152,7 +152,8 @@ class DoctorTest(unittest.TestCase):
     def test_a_library_that_lacks_dlsym(self):
         other = self.compile("libhipgraft.so", 'const char* hipgraft_version(void) { return "0"; }',
                              "-shared", "-fPIC")
-        self.assert_fails(self.doctor(env=self.with_runtime(), library=other), "is in force instead")
+        self.assert_fails(self.doctor(env=self.with_runtime(), library=other),
+                          "is in force instead")
 
     def test_a_path_that_ld_preload_cannot_carry(self):
         os.mkdir(self.path("a b"))
@@ -180,7 +181,8 @@ class DoctorTest(unittest.TestCase):
         self.assert_works(self.doctor(program), "found by the program")
 
     def test_a_program_whose_runtime_is_not_found(self):
-        self.assert_fails(self.doctor("--", self.linked()), "libamdhip64.so.7 is not found")
+        self.assert_fails(self.doctor("--", self.linked()),
+                          "libamdhip64.so.7 is not found")
 
     def test_a_program_that_may_load_a_runtime(self):
         source = '#include <dlfcn.h>\nint main(void) { return dlopen("x", 1) != 0; }'

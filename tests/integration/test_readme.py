@@ -16,8 +16,8 @@ class ReadmeTest(unittest.TestCase):
         with open(README, encoding="utf-8") as file:
             text = file.read()
         tables = re.findall(r"^\| variable \|.*\n(?:\|.*\n)*", text, re.M)
-        printed = subprocess.run([PROGRAM, "options"], stdout=subprocess.PIPE, text=True, check=True,
-                                 timeout=30)
+        printed = subprocess.run([PROGRAM, "options"], stdout=subprocess.PIPE, text=True,
+                                 check=True, timeout=30)
         self.assertEqual(tables, [printed.stdout])
 
 
