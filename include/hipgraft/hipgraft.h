@@ -37,8 +37,8 @@ HIPGRAFT_API const char* hipgraft_version(void);
  * or because no HIP runtime that it knows has been used yet. */
 HIPGRAFT_API int hipgraft_active(void);
 
-/* Says that a step of the program (a time step, a training step, a frame) begins here. `name` is
- * copied; null means unnamed. */
+/* Says that a step of the program (a time step, a training step, a frame) begins here. Null means
+ * unnamed. For automatic replay; in this version it has no effect. */
 HIPGRAFT_API void hipgraft_mark_step(const char* name);
 
 /* Writes the report to every destination in HIPGRAFT_REPORT now, rather than at exit. Does nothing

@@ -33,6 +33,16 @@ void count_fallback(Session& session, const std::string& reason) {
   count_fallback(session.arena, reason);
 }
 
+// A free of memory that the arena did not serve. Not worth a word where it served nothing.
+void count_foreign_free(Session& session) {
+  constexpr const char* kReason = "hipFreeAsync of memory that is not from this arena";
+  const std::lock_guard lock(state().mutex);
+  const auto& fallbacks = session.arena.native_fallbacks;
+  const bool served = options().arena != config::Arena::off &&
+                      (fallbacks.empty() || fallbacks.front().name == kReason);
+  if (served) count_fallback(session.arena, kReason);
+}
+
 MemoryRef memory_on(Session& session, int device) {
   for (const MemoryRef& memory : session.own) {
     if (memory->device == device) return memory;
@@ -70,10 +80,14 @@ std::uint64_t arena_bytes() {
 // so.
 bool grow(Session& session, int device, std::size_t bytes, std::string& why) {
   State& s = state();
-  const std::uint64_t size = std::max(arena::round_up(bytes, 4096), options().arena_chunk);
+  const std::uint64_t needed = arena::round_up(bytes, 4096);
+  std::uint64_t size = 0;
   {
     const std::lock_guard lock(s.mutex);
-    if (size > options().arena_limit || arena_bytes() > options().arena_limit - size) {
+    const std::uint64_t room =
+        options().arena_limit - std::min(options().arena_limit, arena_bytes());
+    size = std::max(needed, std::min(options().arena_chunk, room));
+    if (size > room) {
       why = fmt::format("the arena holds {} and may not grow past HIPGRAFT_ARENA_LIMIT={}",
                         util::human_size(arena_bytes()), util::print_size(options().arena_limit));
       return false;
@@ -262,9 +276,7 @@ Answer free_on_stream(void* pointer, hipStream_t stream) {
   if (!ours && s.live_sessions.load(std::memory_order_acquire) == 0) return std::nullopt;
   const std::optional<Position> at = position(stream);
   if (!ours) {
-    if (at && options().arena != config::Arena::off) {
-      count_fallback(*at->session, "hipFreeAsync of memory that is not from this arena");
-    }
+    if (at) count_foreign_free(*at->session);
     return std::nullopt;
   }
   if (!at && invalidated(stream)) return runtime::answer(hipErrorStreamCaptureInvalidated);

@@ -158,7 +158,8 @@ constexpr Option kTable[] = {
      "the "
      "process id, %e the program's name",
      parse_report, print_report},
-    {"HIPGRAFT_REPORT_DETAIL", "off or on", "off", "report single nodes, edges and blocks too",
+    {"HIPGRAFT_REPORT_DETAIL", "off or on", "off",
+     "list single nodes, edges and blocks in JSON reports",
      parse_choice<&Options::report_detail, kSwitch>,
      print_choice<&Options::report_detail, kSwitch>},
     {"HIPGRAFT_ARENA_CHUNK", "a size of at least 4K, such as 2M or 1G", "2M",
@@ -179,7 +180,8 @@ constexpr Option kTable[] = {
 constexpr std::string_view kFamily = "HIPGRAFT_";
 
 bool is_known(std::string_view variable) {
-  if (variable == "HIPGRAFT_CACHE") return true;  // of the scripts that fetch a runtime
+  // Of the scripts that fetch a runtime.
+  if (variable == "HIPGRAFT_CACHE" || variable == "HIPGRAFT_DEBIAN_MIRROR") return true;
   return std::any_of(std::begin(kTable), std::end(kTable),
                      [variable](const Option& option) { return variable == option.variable; });
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "runtime/loaded_objects.h"
 #include "runtime/real.h"
@@ -20,7 +21,8 @@ constexpr const char* kFreeing[] = {
     "hipFreeHost", "hipHostUnregister", "hipIpcCloseMemHandle",
 };
 
-constinit std::atomic<bool> deep_binding{false};
+// The objects that were there before the first one was loaded with RTLD_DEEPBIND; leaked.
+constinit std::atomic<const std::vector<const link_map*>*> bound_by_us{nullptr};
 constinit std::atomic<const char*> asked_behind_us{nullptr};  // a file name, leaked
 constinit std::atomic<std::uint64_t> looked_at{0};            // objects_changed() of the last look
 constinit std::atomic<const char*> found{nullptr};            // a file name, leaked
@@ -34,10 +36,33 @@ bool inside(const LoadedObject& object, const void* address) {
   return object_around(address) == object.map();
 }
 
+// Whether later bindings of the object may lead past us. Objects that came after the first
+// deep-bound one cannot be told apart from it.
+bool may_be_deep_bound(const LoadedObject& object) {
+  const std::vector<const link_map*>* before = bound_by_us.load();
+  return before != nullptr &&
+         std::find(before->begin(), before->end(), object.map()) == before->end();
+}
+
 // Whether a call through the filled slot, or one that is still to be bound, leads into the runtime.
 bool leads_past_us(const LoadedObject& object, const void* target, const LoadedObject& runtime) {
   if (inside(runtime, target)) return true;
-  return deep_binding.load() && inside(object, target);  // a stub: not bound yet
+  return may_be_deep_bound(object) && inside(object, target);  // a stub: not bound yet
+}
+
+const char* name_of(const LoadedObject& object) {
+  const char* name = object.file_name();
+  return strdup(*name != '\0' ? name : "the program itself");
+}
+
+// Whether the object comes before ours where RTLD_NEXT looks: it then finds us.
+bool before_us(const link_map* map) {
+  const link_map* ours = object_around(reinterpret_cast<const void*>(&before_us));
+  for (const LoadedObject& object : loaded_objects()) {
+    if (object.map() == map) return true;
+    if (object.map() == ours) return false;
+  }
+  return false;
 }
 
 bool bypasses(const LoadedObject& object, const LoadedObject& runtime) {
@@ -55,7 +80,7 @@ const char* look() {
   const link_map* ours = object_around(reinterpret_cast<const void*>(&look));
   for (const LoadedObject& object : loaded_objects()) {
     if (object.map() == runtime || object.map() == ours) continue;
-    if (bypasses(object, LoadedObject(runtime))) return strdup(object.file_name());
+    if (bypasses(object, LoadedObject(runtime))) return name_of(object);
   }
   return nullptr;
 }
@@ -76,7 +101,13 @@ const char* object_that_bypasses() {
   return object;
 }
 
-void deep_binding_seen() { deep_binding.store(true); }
+void deep_binding_seen() {
+  if (bound_by_us.load() != nullptr) return;
+  auto* before = new std::vector<const link_map*>;
+  for (const LoadedObject& object : loaded_objects()) before->push_back(object.map());
+  const std::vector<const link_map*>* none = nullptr;
+  if (!bound_by_us.compare_exchange_strong(none, before)) delete before;
+}
 
 void looked_up_behind_us(const char* symbol, const void* caller) {
   if (!frees(symbol)) return;
@@ -84,7 +115,8 @@ void looked_up_behind_us(const char* symbol, const void* caller) {
   if (map == nullptr) return;
   const LoadedObject object(map);
   if (object.defined(symbol) != nullptr) return;  // an interposer, which the program's calls meet
-  asked_behind_us.store(strdup(object.file_name()));
+  if (before_us(map)) return;
+  asked_behind_us.store(name_of(object));
   looked_at.store(0);
 }
 

@@ -132,6 +132,12 @@ class Step(unittest.TestCase):
             self.assertLessEqual(arena["high_water"], 1.2 * arena["lower_bound"])
             self.assertLess(arena["high_water"], arena["bytes_requested"])
 
+    def test_a_limit_below_the_chunk_size_is_usable(self):
+        result = run(hipgraft=True, HIPGRAFT_ARENA_LIMIT="1M")
+        self.assertEqual(result.values["result"], "ok")
+        self.assertEqual(result.capture["nodes"]["captured"]["total"], 234)
+        self.assertLessEqual(result.capture["arena"]["chunk_bytes"], 1 << 20)
+
     def test_noreuse_hands_out_every_byte_once(self):
         arena = run(hipgraft=True, HIPGRAFT_ARENA="noreuse").capture["arena"]
         self.assertGreaterEqual(arena["high_water"], arena["bytes_requested"])
