@@ -54,8 +54,8 @@ Known& slot_of(hipGraphExec_t exec) {
 constexpr std::uint64_t kAlwaysTimed = 128;
 constexpr std::uint64_t kTimedEvery = 16;
 
-hipError_t issue(hipGraphExec_t exec, hipStream_t stream, abi::hipGraphLaunch_fn* real,
-                 Record* record) {
+[[gnu::hot]] hipError_t issue(hipGraphExec_t exec, hipStream_t stream, abi::hipGraphLaunch_fn* real,
+                              Record* record) {
   if (record == nullptr) return real(exec, stream);
   const std::uint64_t before = record->launches.fetch_add(1, std::memory_order_relaxed);
   const bool is_timed = before < kAlwaysTimed || before % kTimedEvery == 0;
@@ -225,7 +225,9 @@ hipError_t launch(hipGraphExec_t exec, hipStream_t stream) {
   return result;
 }
 
-Answer launch_again(hipGraphExec_t exec, hipStream_t stream) {
+// Hot, like all that it runs and its caller: the linker then puts them side by side, and a launch
+// meets one cold page of ours instead of three.
+[[gnu::hot]] Answer launch_again(hipGraphExec_t exec, hipStream_t stream) {
   const Known& known = slot_of(exec);
   if (known.exec != exec || known.stream != stream) return std::nullopt;
   const runtime::Inside inside;

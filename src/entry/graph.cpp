@@ -121,7 +121,7 @@ HIPGRAFT_EXPORT hipError_t hipGraphExecChildGraphNodeSetParams(hipGraphExec_t ex
   return result;
 }
 
-HIPGRAFT_EXPORT hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream) {
+HIPGRAFT_EXPORT [[gnu::hot]] hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream) {
   if (const capture::Answer launched = capture::launch_again(exec, stream)) return *launched;
   HIPGRAFT_GUARD;
   if (!guard.ours()) return guard.real().hipGraphLaunch(exec, stream);
