@@ -66,7 +66,9 @@ class Step(unittest.TestCase):
         self.assertEqual({key: counts[key] for key in expected}, expected)
 
     def test_results_are_those_of_the_eager_run(self):
-        expected = run("--eager").values["checksum"]
+        eager = run("--eager")
+        self.assertEqual(eager.returncode, 0, eager.stderr)
+        expected = eager.values["checksum"]
         for other in (run(), run("--prealloc"), run(hipgraft=True), run("--eager", hipgraft=True),
                       run("--fork", hipgraft=True), run(hipgraft=True, HIPGRAFT_ARENA="off"),
                       run("--fork", hipgraft=True, HIPGRAFT_ARENA="noreuse"),
