@@ -58,7 +58,7 @@ configure() {
   local folder=$1
   shift
   if [[ -f $folder/meson-private/coredata.dat ]]; then
-    meson configure "$folder" "$@" >&2
+    meson setup --reconfigure "$folder" "$project" "$@" >&2
   else
     meson setup "$folder" "$project" "$@" >&2
   fi
