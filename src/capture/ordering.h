@@ -8,9 +8,9 @@
 // other: the runtime refuses to wait for an event of a stream that now captures (905), and takes
 // the event of a destroyed stream for done (hip_event.cpp of 5.7 to 7.2).
 //
-// Events are touched by one thread at a time (State::ordering). Only launches, stream destruction
-// and capture begin wait for that, never a free or a graph's destruction, which the runtime's
-// callbacks may bring about.
+// Events are touched by one thread at a time (State::ordering). Launches, stream destruction and
+// capture begin wait for that, and a free on a thread's own stream; no other free and no graph's
+// destruction, which the runtime's callbacks may bring about.
 #pragma once
 
 #include "capture/state.h"

@@ -1,6 +1,6 @@
 // What the dynamic linker has loaded, read from its own tables: who defines a symbol, who needs
-// which library, where calls to a function lead. Makes no call that a program could have replaced,
-// except for dladdr1.
+// which library, where calls to a function lead. Looks nothing up by name: hipgraft's own dlsym
+// rests on this.
 #pragma once
 
 #include <link.h>
