@@ -23,8 +23,9 @@ def tokens(run):
 
 
 def tokens_per_second(run):
+    """Of the median repetition: the first ones, and those the machine disturbed, are far slower."""
     results = run.document("out")
-    return results[0]["avg_ts"] if results else None
+    return statistics.median(results[0]["samples_ts"]) if results else None
 
 
 def compare_calls(comparison, native, hipgraft):
@@ -68,9 +69,10 @@ def compare_speed(comparison, folder, pairs):
         comparison.fail("no speeds to compare: a run did not end")
         return
     native, hipgraft = (statistics.median(column) for column in zip(*speeds))
-    ratio = statistics.median(with_it / alone for alone, with_it in speeds)
+    ratios = [with_it / alone for alone, with_it in speeds]
     print(f"\ntokens per second: native {native:.0f}, hipgraft {hipgraft:.0f}; "
-          f"median ratio of {pairs} pairs {ratio:.3f}")
+          f"median ratio of {pairs} pairs {statistics.median(ratios):.3f} "
+          f"({min(ratios):.3f} to {max(ratios):.3f})")
 
 
 def main():
