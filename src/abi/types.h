@@ -61,8 +61,9 @@ enum hipGraphExecUpdateResult : int {
 };
 
 // Macros in AMD's headers.
-constexpr unsigned kEventDisableTiming = 0x2;  // hipEventDisableTiming
-constexpr unsigned kStreamNonBlocking = 0x1;   // hipStreamNonBlocking
+constexpr unsigned kEventDisableTiming = 0x2;   // hipEventDisableTiming
+constexpr unsigned kDeviceMallocDefault = 0x0;  // hipDeviceMallocDefault
+constexpr unsigned kStreamNonBlocking = 0x1;    // hipStreamNonBlocking
 
 // Opaque handles. Small integers as streams are special: 0 the null stream, 1 the legacy stream, 2
 // the calling thread's own.
@@ -74,11 +75,39 @@ using hipGraphExec_t = struct hipGraphExec*;
 using hipMemPool_t = struct ihipMemPoolHandle_t*;
 using hipFunction_t = struct ihipModuleSymbol_t*;
 using hipDevice_t = int;
+using hipDeviceptr_t = void*;
 
 struct dim3 {
   std::uint32_t x;
   std::uint32_t y;
   std::uint32_t z;
+};
+
+struct hipExtent {
+  std::size_t width;  // bytes
+  std::size_t height;
+  std::size_t depth;
+};
+
+struct hipPitchedPtr {
+  void* ptr;
+  std::size_t pitch;  // bytes
+  std::size_t xsize;
+  std::size_t ysize;
+};
+
+struct hipMemLocation {
+  int type;
+  int id;  // of the device
+};
+
+struct hipMemPoolProps {
+  int allocType;
+  unsigned handleTypes;  // that allocations can be exported by; 0: none
+  hipMemLocation location;
+  void* win32SecurityAttributes;
+  std::size_t maxSize;  // reserved in 5.7
+  unsigned char reserved[56];
 };
 
 struct hipKernelNodeParams {
@@ -94,13 +123,14 @@ struct hipKernelNodeParams {
 struct hipGraphInstantiateParams;
 struct hipGraphEdgeData;
 
-// The parameters of a node of any type: of these, only a child graph matters here.
+// The parameters of a node of any type: of these, only a child graph and freed memory matter here.
 struct hipGraphNodeParams {
   hipGraphNodeType type;
   int reserved0[3];
   union {
     long long reserved1[29];
     hipGraph_t child_graph;  // graph.graph in AMD's header
+    void* freed;             // free.dptr
   };
   long long reserved2;
 };

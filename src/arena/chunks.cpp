@@ -3,6 +3,11 @@
 #include <algorithm>
 
 namespace hipgraft::arena {
+namespace {
+
+constexpr unsigned kOld = 2;
+
+}  // namespace
 
 void add_fence(Fences& to, Fence fence) {
   const auto at = std::lower_bound(to.begin(), to.end(), fence);
@@ -31,11 +36,17 @@ Extent Chunks::chunk_at(Address address) const {
   return chunk != nullptr ? chunk->extent : Extent{};
 }
 
-void Chunks::add(Extent extent) {
-  const auto chunk = std::lower_bound(
-      chunks_.begin(), chunks_.end(), extent.address,
+void Chunks::insert(Chunk chunk) {
+  const auto at = std::lower_bound(
+      chunks_.begin(), chunks_.end(), chunk.extent.address,
       [](const Chunk& other, Address value) { return other.extent.address < value; });
-  chunks_.insert(chunk, Chunk{extent, extent.bytes});
+  chunks_.insert(at, chunk);
+}
+
+void Chunks::add_held(Extent extent) { insert(Chunk{extent, 0}); }
+
+void Chunks::add(Extent extent) {
+  insert(Chunk{extent, extent.bytes});
   const auto idle = std::lower_bound(
       idle_.begin(), idle_.end(), extent.address,
       [](const Idle& other, Address value) { return other.extent.address < value; });
@@ -45,7 +56,9 @@ void Chunks::add(Extent extent) {
 void Chunks::take_from(std::size_t index, Bytes bytes, Fences& fences) {
   Idle& idle = idle_[index];
   add_fences(fences, idle.fences);
-  chunk_of(idle.extent.address)->unheld -= bytes;
+  Chunk* chunk = chunk_of(idle.extent.address);
+  chunk->unheld -= bytes;
+  chunk->age = 0;
   idle.extent.address += bytes;
   idle.extent.bytes -= bytes;
   if (idle.extent.bytes == 0) idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -99,14 +112,27 @@ void Chunks::give_back(Extent extent, const Fences& fences) {
   }
 }
 
-std::vector<Extent> Chunks::drop_idle() {
+std::vector<Extent> Chunks::drop_idle(bool recent) {
+  const auto dropping = [&](const Chunk& chunk) {
+    return chunk.idle() && (recent || chunk.age >= kOld);
+  };
   std::vector<Extent> dropped;
   for (const Chunk& chunk : chunks_) {
-    if (chunk.unheld == chunk.extent.bytes) dropped.push_back(chunk.extent);
+    if (dropping(chunk)) dropped.push_back(chunk.extent);
   }
-  std::erase_if(chunks_, [](const Chunk& chunk) { return chunk.unheld == chunk.extent.bytes; });
+  std::erase_if(chunks_, dropping);
   std::erase_if(idle_, [this](const Idle& idle) { return !contains(idle.extent.address); });
   return dropped;
+}
+
+void Chunks::age() {
+  for (Chunk& chunk : chunks_) chunk.age = std::min(chunk.age + 1, kOld);
+}
+
+Bytes Chunks::idle_bytes() const {
+  Bytes total = 0;
+  for (const Chunk& chunk : chunks_) total += chunk.idle() ? chunk.extent.bytes : 0;
+  return total;
 }
 
 Bytes Chunks::total_bytes() const {

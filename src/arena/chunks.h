@@ -37,6 +37,9 @@ class Chunks {
 
   void add(Extent chunk);
 
+  // Adds a chunk all of which the caller holds already.
+  void add_held(Extent chunk);
+
   // Takes `bytes` nobody holds, at the lowest address that fits. Adds to `fences` what must be
   // waited for before they are used. Nothing when no chunk has room.
   std::optional<Extent> take(Bytes bytes, Fences& fences);
@@ -46,8 +49,12 @@ class Chunks {
   // Returns bytes taken before. `fences`: what may still use them.
   void give_back(Extent extent, const Fences& fences);
 
-  // Forgets the chunks of which nobody holds a byte and returns them.
-  std::vector<Extent> drop_idle();
+  // Forgets the chunks of which nobody holds a byte and returns them; without `recent` only those
+  // of which nothing was taken since the last but one call of age().
+  std::vector<Extent> drop_idle(bool recent);
+  void age();
+  // Of the chunks of which nobody holds a byte.
+  Bytes idle_bytes() const;
   // Forgets all chunks; the regions that hold bytes of them must forget theirs.
   void forget();
 
@@ -60,6 +67,9 @@ class Chunks {
   struct Chunk {
     Extent extent;
     Bytes unheld = 0;  // idle or spent
+    unsigned age = 0;  // calls of age() since something was taken, up to 2
+
+    bool idle() const { return unheld == extent.bytes; }
   };
   struct Idle {
     Extent extent;
@@ -68,6 +78,7 @@ class Chunks {
 
   const Chunk* chunk_of(Address address) const;
   Chunk* chunk_of(Address address);
+  void insert(Chunk chunk);
   void take_from(std::size_t idle, Bytes bytes, Fences& fences);
 
   bool reuse_;

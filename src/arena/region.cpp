@@ -112,17 +112,25 @@ std::optional<Address> Region::allocate(Bytes asked, const dag::Frontier& fronti
   return address;
 }
 
+void Region::add_freed(Extent extent, dag::Marks marks) {
+  const auto next = std::lower_bound(
+      freed_.begin(), freed_.end(), extent.address,
+      [](const Freed& other, Address value) { return other.extent.address < value; });
+  freed_.insert(next, Freed{extent, std::move(marks)});
+}
+
+void Region::adopt(Extent freed, dag::Marks marks) {
+  own(freed);
+  add_freed(freed, std::move(marks));
+}
+
 bool Region::free(Address address, dag::Marks marks) {
   const auto block = live_.find(address);
   if (block == live_.end()) return false;
   const Extent extent{address, round_up(block->second, kAlignment)};
   live_.erase(block);
   live_bytes_ -= extent.bytes;
-
-  auto next = std::lower_bound(
-      freed_.begin(), freed_.end(), address,
-      [](const Freed& other, Address value) { return other.extent.address < value; });
-  freed_.insert(next, Freed{extent, std::move(marks)});
+  add_freed(extent, std::move(marks));
   return true;
 }
 

@@ -48,6 +48,9 @@ class Region {
   // room: add one of at least round_up(bytes, kAlignment) and call again.
   std::optional<Address> allocate(Bytes bytes, const dag::Frontier& frontier);
 
+  // Takes over bytes that nobody else holds, as if a block had been allocated there and freed.
+  void adopt(Extent freed, dag::Marks marks);
+
   // Frees the block at `address`; false when none is alive there.
   bool free(Address address, dag::Marks marks);
 
@@ -86,6 +89,7 @@ class Region {
   std::optional<Address> extend_run(const std::vector<Run>& runs, Bytes bytes);
   void consume(const Run& run, Bytes bytes);
   void own(Extent extent);
+  void add_freed(Extent extent, dag::Marks marks);
 
   Chunks& chunks_;  // outlives the region
   const ReuseRule& rule_;

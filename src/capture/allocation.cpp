@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "capture/host_blocks.h"
 #include "capture/ordering.h"
+#include "capture/pools.h"
 #include "capture/session.h"
 #include "runtime/bypass.h"
 #include "runtime/calls.h"
@@ -16,6 +18,11 @@ namespace {
 
 using namespace abi;
 using arena::Address;
+
+// What HIPGRAFT_ARENA=poison fills blocks with: not-a-number in every floating-point type before
+// the program has written, something else after it has freed.
+constexpr int kFreshPoison = 0xff;
+constexpr int kFreedPoison = 0xdd;
 
 void count_fallback(report::ArenaUse& use, const std::string& reason) {
   const auto known =
@@ -61,7 +68,7 @@ std::optional<Address> place(Session& session, int device, std::size_t bytes,
   const std::optional<Address> address =
       memory->region.allocate(bytes, session.mirror.frontier(terminals));
   if (!address) return std::nullopt;
-  s.blocks[*address] = Block{memory.get(), nullptr};
+  s.blocks[*address] = Block{memory.get(), nullptr, bytes};
   s.zombies.erase(*address);
   ++session.avoided_allocs;
   ++session.arena.requests;
@@ -74,6 +81,13 @@ std::uint64_t arena_bytes() {
   std::uint64_t total = 0;
   for (const auto& [number, device] : s.devices) total += device.chunks.total_bytes();
   return total;
+}
+
+// The look that in_arena() takes first sees the chunk from now on. With the lock held.
+void widen_arena(arena::Extent chunk) {
+  State& s = state();
+  s.lowest.store(std::min(s.lowest.load(), chunk.address), std::memory_order_release);
+  s.highest.store(std::max(s.highest.load(), chunk.end()), std::memory_order_release);
 }
 
 // Gets a chunk that a block of `bytes` fits into. False when there is none to be had; `why` says
@@ -101,16 +115,26 @@ bool grow(Session& session, int device, std::size_t bytes, std::string& why) {
   const auto address = reinterpret_cast<Address>(memory);
   const std::lock_guard lock(s.mutex);
   s.device(device).chunks.add({address, size});
-  s.lowest.store(std::min(s.lowest.load(), address), std::memory_order_release);
-  s.highest.store(std::max(s.highest.load(), address + size), std::memory_order_release);
+  widen_arena({address, size});
   ++session.arena.grown_in_capture;
   return true;
 }
 
-hipError_t refuse(Session& session, Call call, std::size_t bytes, const std::string& why) {
-  note_first_cause(session, call, hipErrorOutOfMemory,
-                   fmt::format("{} were asked for but {}", util::human_size(bytes), why));
-  return runtime::answer(hipErrorOutOfMemory);
+// Nothing when there is no memory to be had.
+std::optional<Address> place_or_grow(Call call, const Position& at, int device, std::size_t bytes) {
+  Session& session = *at.session;
+  for (;;) {
+    {
+      const std::lock_guard lock(state().mutex);
+      if (const auto address = place(session, device, bytes, at.terminals)) return address;
+    }
+    std::string why;
+    if (grow(session, device, bytes, why)) continue;
+    if (trim(Trim::all)) continue;  // what nobody uses made room
+    note_first_cause(session, call, hipErrorOutOfMemory,
+                     fmt::format("{} were asked for but {}", util::human_size(bytes), why));
+    return std::nullopt;
+  }
 }
 
 // hipFree waits for all work of the device. Freeing something real and useless does just that, with
@@ -158,22 +182,31 @@ bool free_in_capture(Session& session, Address address, Memory& memory, dag::Mar
   return true;
 }
 
-// A free on a capturing stream. False when no block is alive there.
-bool free_behind(const Position& at, Address address) {
+// A free that a node of the session's graph stands for. False when no block is alive there.
+bool free_behind(Session& session, Address address, dag::Marks marks) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   const auto block = s.blocks.find(address);
   if (block == s.blocks.end()) return false;
-  Session& session = *at.session;
-  dag::Marks marks;
-  if (at.known) {
-    marks = session.mirror.marks(at.terminals);
-  } else {
-    marks.never = true;
-  }
   const bool freed = free_in_capture(session, address, *block->second.memory, std::move(marks));
   if (freed) ++session.avoided_frees;
   return freed;
+}
+
+// Bytes of the block of this capture that is alive there; 0 if there is none.
+std::size_t own_block(const Session& session, Address address) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto block = s.blocks.find(address);
+  const bool own = block != s.blocks.end() && belongs_to(session, *block->second.memory);
+  return own ? block->second.bytes : 0;
+}
+
+void poison(Session& session, void* pointer, std::size_t bytes, int value, hipStream_t stream) {
+  if (options().arena != config::Arena::poison || bytes == 0) return;
+  if (runtime::fill(pointer, value, bytes, stream) != hipSuccess) return;
+  const std::lock_guard lock(state().mutex);
+  ++session.poisonings;
 }
 
 // A free on a stream that runs: the program's uses precede this point of it, and the next user of
@@ -198,21 +231,46 @@ bool free_escaped(Address address, hipStream_t stream) {
 // What free_now found at its address.
 enum class Found { nothing, captured, escaped };
 
-Found free_unordered(Address address, int& device) {
+// The capture that has allocated the block and not freed it; null if there is none.
+SessionRef capture_of_block(Address address) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   const auto block = s.blocks.find(address);
-  if (block == s.blocks.end()) return Found::nothing;
-  Memory& memory = *block->second.memory;
-  device = memory.device;
-  if (block->second.owned != nullptr) return Found::escaped;
-  const auto capturing = std::find_if(s.sessions.begin(), s.sessions.end(), [&](const auto& entry) {
-    return belongs_to(*entry.second, memory);
-  });
-  if (capturing == s.sessions.end()) return Found::nothing;
-  // Ordered by the host, not by a stream: nothing of this capture can count on it.
-  free_in_capture(*capturing->second, address, memory, {.places = {}, .never = true});
-  return Found::captured;
+  if (block == s.blocks.end()) return nullptr;
+  for (const auto& [id, session] : s.sessions) {
+    if (belongs_to(*session, *block->second.memory)) return session;
+  }
+  return nullptr;
+}
+
+Found free_unordered(Address address, int& device) {
+  if (const SessionRef session = capture_of_block(address)) {
+    const dag::Marks marks = marks_of_all(session);
+    const std::lock_guard lock(state().mutex);
+    const auto block = state().blocks.find(address);
+    if (block == state().blocks.end()) return Found::nothing;
+    free_in_capture(*session, address, *block->second.memory, marks);
+    return Found::captured;
+  }
+  const std::lock_guard lock(state().mutex);
+  const auto block = state().blocks.find(address);
+  if (block == state().blocks.end() || block->second.owned == nullptr) return Found::nothing;
+  device = block->second.memory->device;
+  return Found::escaped;
+}
+
+// The device that the request is for; nothing if it is better left to the runtime, `why` says why.
+std::optional<int> device_for(hipStream_t stream, hipMemPool_t handle, const char*& why) {
+  if (handle == nullptr) return runtime::device_of(stream);
+  const std::optional<Pool> pool = pool_of(handle);
+  if (pool && pool->exportable) {
+    why = "hipMallocFromPoolAsync from a pool that other processes may share";
+    return std::nullopt;
+  }
+  if (pool) return pool->device;
+  if (!runtime::several_devices()) return 0;
+  why = "hipMallocFromPoolAsync from a pool of an unknown device";
+  return std::nullopt;
 }
 
 // hipMallocAsync with a size that no device has is the runtime's to refuse.
@@ -245,28 +303,21 @@ Answer allocate(Call call, void** pointer, std::size_t bytes, hipStream_t stream
     count_fallback(session, "the captured graph could not be read");
     return std::nullopt;
   }
-  if (pool != nullptr && runtime::several_devices()) {
-    count_fallback(session, "hipMallocFromPoolAsync with several devices");
-    return std::nullopt;
-  }
   if (const char* object = runtime::object_that_bypasses()) {
     count_fallback(session, fmt::format("{} frees past hipgraft", object));
     return std::nullopt;
   }
-  const int device = runtime::device_of(stream);
-  for (;;) {
-    {
-      const std::lock_guard lock(s.mutex);
-      if (const std::optional<Address> address = place(session, device, bytes, at->terminals)) {
-        *pointer = reinterpret_cast<void*>(*address);
-        return hipSuccess;
-      }
-    }
-    std::string why;
-    if (grow(session, device, bytes, why)) continue;
-    if (trim()) continue;  // what nobody uses made room
-    return refuse(session, call, bytes, why);
+  const char* why = nullptr;
+  const std::optional<int> device = device_for(stream, pool, why);
+  if (!device) {
+    count_fallback(session, why);
+    return std::nullopt;
   }
+  const std::optional<Address> address = place_or_grow(call, *at, *device, bytes);
+  if (!address) return runtime::answer(hipErrorOutOfMemory);
+  *pointer = reinterpret_cast<void*>(*address);
+  poison(session, *pointer, bytes, kFreshPoison, stream);
+  return hipSuccess;
 }
 
 Answer free_on_stream(void* pointer, hipStream_t stream) {
@@ -276,17 +327,48 @@ Answer free_on_stream(void* pointer, hipStream_t stream) {
   if (!ours && s.live_sessions.load(std::memory_order_acquire) == 0) return std::nullopt;
   const std::optional<Position> at = position(stream);
   if (!ours) {
-    if (at) count_foreign_free(*at->session);
-    return std::nullopt;
+    const Answer freed = free_host_block(pointer, &stream);
+    if (!freed && at) count_foreign_free(*at->session);
+    return freed;
   }
   if (!at && invalidated(stream)) return runtime::answer(hipErrorStreamCaptureInvalidated);
   const auto address = reinterpret_cast<Address>(pointer);
-  const bool freed = at ? free_behind(*at, address) : free_escaped(address, stream);
-  return freed ? hipSuccess : answer_dead(pointer);
+  if (!at) return free_escaped(address, stream) ? hipSuccess : answer_dead(pointer);
+  const SessionRef& session = at->session;
+  poison(*session, pointer, own_block(*session, address), kFreedPoison, stream);
+  return free_behind(*session, address, marks_of(session, stream)) ? hipSuccess
+                                                                   : answer_dead(pointer);
+}
+
+Answer free_by_node(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t* dependencies,
+                    std::size_t count, void* pointer) {
+  if (node == nullptr || pointer == nullptr || !in_arena(pointer)) return std::nullopt;
+  const auto address = reinterpret_cast<Address>(pointer);
+  State& s = state();
+  {
+    const std::lock_guard lock(s.mutex);
+    if (!s.blocks.contains(address)) return runtime::answer(hipErrorInvalidValue);
+  }
+  hipError_t error = hipSuccess;
+  const hipGraphNode_t added = runtime::add_empty_node(graph, dependencies, count, error);
+  if (added == nullptr) return runtime::answer(error);
+  *node = added;
+  if (const SessionRef session = session_into(graph)) {
+    const bool freed = free_behind(*session, address, marks_of(session, added));
+    return freed ? hipSuccess : runtime::answer(hipErrorInvalidValue);
+  }
+  const std::lock_guard lock(s.mutex);
+  const auto block = s.blocks.find(address);
+  if (block == s.blocks.end()) return runtime::answer(hipErrorInvalidValue);
+  Holder& holder = s.graphs[reinterpret_cast<std::uint64_t>(graph)];
+  holder.borrowed.push_back(block->second.memory->shared_from_this());
+  holder.frees.push_back(address);
+  return hipSuccess;
 }
 
 Answer free_now(void* pointer) {
-  if (pointer == nullptr || !in_arena(pointer)) return std::nullopt;
+  if (pointer == nullptr) return std::nullopt;
+  if (!in_arena(pointer)) return free_host_block(pointer, nullptr);
   const auto address = reinterpret_cast<Address>(pointer);
   int device = 0;
   switch (free_unordered(address, device)) {
@@ -303,14 +385,17 @@ Answer free_now(void* pointer) {
   return hipSuccess;
 }
 
-bool trim() {
+bool trim(Trim what) {
   State& s = state();
   if (s.highest.load(std::memory_order_acquire) == 0) return false;
   std::vector<std::pair<int, arena::Extent>> idle;
   {
     const std::lock_guard lock(s.mutex);
     for (auto& [number, device] : s.devices) {
-      for (const arena::Extent& chunk : device.chunks.drop_idle()) idle.emplace_back(number, chunk);
+      for (const arena::Extent& chunk : device.chunks.drop_idle(what == Trim::all)) {
+        idle.emplace_back(number, chunk);
+      }
+      if (what == Trim::waited) device.chunks.age();
     }
     if (!idle.empty()) {
       std::erase_if(s.zombies, [&](Address address) {
@@ -325,6 +410,25 @@ bool trim() {
   }
   settle_timelines();
   return !idle.empty();
+}
+
+bool serving() {
+  return state().live_sessions.load(std::memory_order_acquire) != 0 &&
+         options().arena != config::Arena::off;
+}
+
+void adopt(Session& session, int device, arena::Extent freed, const dag::Marks& marks) {
+  State& s = state();
+  s.device(device).chunks.add_held(freed);
+  widen_arena(freed);
+  memory_on(session, device)->region.adopt(freed, marks);
+}
+
+std::uint64_t idle_bytes(int device) {
+  State& s = state();
+  if (s.highest.load(std::memory_order_acquire) == 0) return 0;
+  const std::lock_guard lock(s.mutex);
+  return s.device(device).chunks.idle_bytes();
 }
 
 void forget_device(int device) {

@@ -23,9 +23,26 @@ Answer free_now(void* pointer);
 // the lock held.
 void give_up_block(arena::Address address);
 
-// Returns chunks that nobody uses to the runtime, which waits for the device: call it where the
-// program has waited already, or when memory is short. False if there were none.
-bool trim();
+// A free node, added to a graph that may be one being captured: an empty node takes its place.
+Answer free_by_node(abi::hipGraphNode_t* node, abi::hipGraph_t graph,
+                    const abi::hipGraphNode_t* dependencies, std::size_t count, void* pointer);
+
+// Chunks that nobody uses are kept for the next capture, for a while: `unused` returns those to the
+// runtime that have not been used since the last `waited` but one, `waited` does the same and lets
+// the others age, `all` returns all. False if there were none. The runtime waits for the device:
+// call it where the program has waited already, or when memory is short.
+enum class Trim { unused, waited, all };
+bool trim(Trim what);
+
+// Bytes of chunks on the device that nobody uses: there for whoever needs memory.
+std::uint64_t idle_bytes(int device);
+
+// Whether the arena may have anything to do with what happens now.
+bool serving();
+
+// Makes memory of the program the capture's own, as if a block had been freed there. With the lock
+// held.
+void adopt(Session& session, int device, arena::Extent freed, const dag::Marks& marks);
 
 // The runtime has dropped all memory and streams of the device.
 void forget_device(int device);

@@ -201,6 +201,13 @@ void rejoin_stand_ins() {
   }
 }
 
+hipStream_t own_stream_behind(hipEvent_t event, int device) {
+  const Ordering ordering;
+  const hipStream_t own = runtime::own_stream(device);
+  const bool behind = own != nullptr && runtime::wait_event(own, event) == hipSuccess;
+  return behind ? own : nullptr;
+}
+
 void stream_destroyed(StreamKey key) {
   State& s = state();
   if (s.known_timelines.load(std::memory_order_acquire) == 0) return;

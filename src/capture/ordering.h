@@ -49,6 +49,9 @@ abi::hipError_t stand_in_issued(const StreamAt& at, abi::hipStream_t stand_in);
 // A capture is over.
 void rejoin_stand_ins();
 
+// A stream of our own behind the event; null if there is none to be had.
+abi::hipStream_t own_stream_behind(abi::hipEvent_t event, int device);
+
 // The stream is about to be destroyed; it was sealed before.
 void stream_destroyed(StreamKey key);
 

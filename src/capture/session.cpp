@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "capture/beside.h"
 #include "capture/census.h"
 #include "capture/handles.h"
 #include "capture/ordering.h"
@@ -53,6 +54,13 @@ bool learn(Session& session, const std::vector<dag::NodeId>& terminals) {
   const std::lock_guard lock(s.mutex);
   for (const dag::Seen& entry : seen) session.mirror.add(entry.node, entry.dependencies);
   return true;
+}
+
+const dag::Marks kNever{.places = {}, .never = true};
+
+dag::Marks marks_behind(const Session& session, const std::vector<dag::NodeId>& nodes, bool known) {
+  const std::lock_guard lock(state().mutex);
+  return known ? session.mirror.marks(nodes) : kNever;
 }
 
 // What a capture that comes to nothing leaves: its memory goes back at once, since nothing ran, and
@@ -168,6 +176,34 @@ std::optional<Position> position(hipStream_t stream) {
   return Position{std::move(session), std::move(view.terminals), known};
 }
 
+dag::Marks marks_of(const SessionRef& session, hipStream_t stream) {
+  const std::optional<Position> at = position(stream);
+  if (!at || at->session != session) return marks_of_all(session);
+  return marks_behind(*session, at->terminals, at->known);
+}
+
+dag::Marks marks_of(const SessionRef& session, hipGraphNode_t node) {
+  const std::vector<dag::NodeId> nodes{reinterpret_cast<dag::NodeId>(node)};
+  return marks_behind(*session, nodes, learn(*session, nodes));
+}
+
+dag::Marks marks_of_all(const SessionRef& session) {
+  // Others may be adding nodes meanwhile: the runtime's list is only safe to read where it grows.
+  const bool safe = session->thread == this_thread();
+  const bool known = safe && learn(*session, runtime::nodes_of(session->graph));
+  const std::lock_guard lock(state().mutex);
+  return known ? session->mirror.marks_of_all() : kNever;
+}
+
+SessionRef session_into(hipGraph_t graph) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  for (const auto& [id, session] : s.sessions) {
+    if (session->graph == graph) return session;
+  }
+  return nullptr;
+}
+
 hipError_t end_capture(Call call, hipStream_t stream, hipGraph_t* graph) {
   const auto& end = runtime::real().hipStreamEndCapture;
   if (graph == nullptr) return end(stream, graph);
@@ -185,6 +221,7 @@ hipError_t end_capture(Call call, hipStream_t stream, hipGraph_t* graph) {
                                 ? end_invalidated(session, graph)
                                 : end_active(call, session, view, graph);
   rejoin_stand_ins();
+  run_frees_beside();
   return result;
 }
 
@@ -221,9 +258,12 @@ void Leaving::stay() {
 
 void Leaving::left() {
   if (begun_ == nullptr) return;
-  const std::lock_guard lock(state().mutex);
-  record_capture(*begun_, report::Status::abandoned, {});
-  drop_memory(*begun_);
+  {
+    const std::lock_guard lock(state().mutex);
+    record_capture(*begun_, report::Status::abandoned, {});
+    drop_memory(*begun_);
+  }
+  run_frees_beside();
 }
 
 void note_first_cause(Session& session, Call call, hipError_t error, std::string detail) {
@@ -244,6 +284,7 @@ void began(Call call, hipStream_t stream, hipStreamCaptureMode asked) {
   auto session = std::make_shared<Session>();
   session->id = view.id;
   session->stream = stream;
+  session->graph = view.graph;
   session->origin = key_of(stream);
   session->asked = asked;
   session->thread = this_thread();

@@ -35,6 +35,15 @@ abi::hipError_t end_capture(Call call, abi::hipStream_t stream, abi::hipGraph_t*
 template <class Wait>
 abi::hipError_t wait_event(abi::hipStream_t stream, Wait wait);
 
+// What precedes a free in the stream's capture, or a free by the host: all that was captured so
+// far.
+dag::Marks marks_of(const SessionRef& session, abi::hipStream_t stream);
+dag::Marks marks_of_all(const SessionRef& session);
+// What precedes a node of the session's graph, and the node.
+dag::Marks marks_of(const SessionRef& session, abi::hipGraphNode_t node);
+// The capture that makes this graph; null if none does.
+SessionRef session_into(abi::hipGraph_t graph);
+
 // Whether the stream is in a capture that was killed and has not been ended.
 bool invalidated(abi::hipStream_t stream);
 

@@ -80,7 +80,27 @@ using MemoryRef = std::shared_ptr<Memory>;
 // program's until freed, by any free call, and keeps its memory alive.
 struct Block {
   Memory* memory = nullptr;
-  MemoryRef owned;  // by the program; null: not allocated now
+  MemoryRef owned;          // by the program; null: not allocated now
+  std::uint64_t bytes = 0;  // as asked
+};
+
+// A free that the runtime will be told of when no capture is in its way; see beside.h.
+struct FreeBeside {
+  void* pointer = nullptr;
+  int device = 0;
+  abi::hipEvent_t behind = nullptr;  // of ours, recorded where the program freed
+};
+
+// What the program has made a memory pool for.
+struct Pool {
+  int device = 0;
+  bool exportable = false;  // to other processes
+};
+
+// Memory that hipMalloc or one of its kin has given to a thread that captures.
+struct HostBlock {
+  std::uint64_t bytes = 0;
+  int device = 0;
 };
 
 // What an entry of the report is made from.
@@ -105,6 +125,7 @@ struct Holder {
 struct Session {
   std::uint64_t id = 0;
   abi::hipStream_t stream = nullptr;  // the origin
+  abi::hipGraph_t graph = nullptr;    // as the runtime calls it meanwhile
   StreamKey origin;
   abi::hipStreamCaptureMode asked{};  // by the program; the runtime is always asked for Relaxed
   std::uint64_t thread = 0;           // that began it
@@ -115,9 +136,11 @@ struct Session {
   std::vector<std::uint64_t> foreign;   // nodes that the graph had before
   dag::Mirror mirror;
   Holder holder;
-  std::vector<MemoryRef> own;  // by device; also in holder
+  std::vector<MemoryRef> own;                       // by device; also in holder
+  std::map<arena::Address, HostBlock> host_blocks;  // see host_blocks.h
   std::uint64_t avoided_allocs = 0;
   std::uint64_t avoided_frees = 0;
+  std::uint64_t poisonings = 0;  // memset nodes of HIPGRAFT_ARENA=poison
   report::ArenaUse arena;
   std::optional<report::Cause> first_cause;
 };
@@ -155,12 +178,15 @@ struct State {
   std::vector<Timeline> timelines;
   std::deque<std::atomic<int>> issuing;  // by timeline: launches that are being issued now
   std::map<StreamKey, arena::Fence> timeline_of;
-  bool ordering = false;  // a thread is recording or waiting for our events
+  std::vector<FreeBeside> frees_beside;
+  std::map<abi::hipMemPool_t, Pool> pools;  // that the program has made
+  bool ordering = false;                    // a thread is recording or waiting for our events
   std::vector<RecordRef> records;
 
   // Read without the lock, as a first look.
   std::atomic<int> live_sessions{0};
   std::atomic<int> known_timelines{0};
+  std::atomic<int> known_frees_beside{0};
   std::atomic<arena::Address> lowest{~arena::Address{0}};  // around all chunks
   std::atomic<arena::Address> highest{0};
 

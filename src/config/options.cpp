@@ -29,7 +29,7 @@ struct Choice {
 
 constexpr Choice<bool> kSwitch[] = {{"on", true}, {"off", false}};
 constexpr Choice<Arena> kArena[] = {
-    {"on", Arena::on}, {"off", Arena::off}, {"noreuse", Arena::noreuse}};
+    {"on", Arena::on}, {"off", Arena::off}, {"noreuse", Arena::noreuse}, {"poison", Arena::poison}};
 constexpr Choice<log::Level> kLogLevels[] = {
     {"off", log::Level::off},   {"error", log::Level::error}, {"warn", log::Level::warn},
     {"info", log::Level::info}, {"debug", log::Level::debug}, {"trace", log::Level::trace}};
@@ -146,10 +146,11 @@ std::string print_report(const Options& options) {
 constexpr Option kTable[] = {
     {"HIPGRAFT", "on or off", "on", "off: every call passes through and nothing is tracked",
      parse_choice<&Options::enabled, kSwitch>, print_choice<&Options::enabled, kSwitch>},
-    {"HIPGRAFT_ARENA", "on, off or noreuse", "on",
+    {"HIPGRAFT_ARENA", "on, off, noreuse or poison", "on",
      "serve stream-ordered allocations in a capture from the arena; noreuse: hand no byte out "
      "twice "
-     "in one capture",
+     "in one capture; poison: fill blocks in the graph when they are allocated and freed, to find "
+     "use of stale memory",
      parse_choice<&Options::arena, kArena>, print_choice<&Options::arena, kArena>},
     {"HIPGRAFT_JOIN", "on or off", "on", "join unjoined forks before a capture ends",
      parse_choice<&Options::join, kSwitch>, print_choice<&Options::join, kSwitch>},

@@ -14,7 +14,7 @@
 
 namespace hipgraft::config {
 
-enum class Arena : std::uint8_t { on, off, noreuse };
+enum class Arena : std::uint8_t { on, off, noreuse, poison };
 
 enum class ReportFormat : std::uint8_t { text, json };
 

@@ -30,7 +30,10 @@ Place Mirror::place_behind(const std::vector<std::uint32_t>& clock) {
   for (std::uint32_t chain = 0; chain < clock.size(); ++chain) {
     if (clock[chain] == chain_length_[chain]) return {chain, ++chain_length_[chain]};
   }
-  if (chain_length_.size() == kMaxChains) return {};
+  if (chain_length_.size() == kMaxChains) {
+    all_placed_ = false;
+    return {};
+  }
   chain_length_.push_back(1);
   return {static_cast<std::uint32_t>(chain_length_.size() - 1), 1};
 }
@@ -61,6 +64,15 @@ Marks Mirror::marks(std::span<const NodeId> terminals) const {
     const Place place = at(id).place;
     if (place.index == 0) marks.never = true;
     marks.places.push_back(place);
+  }
+  return marks;
+}
+
+Marks Mirror::marks_of_all() const {
+  Marks marks;
+  marks.never = !all_placed_;
+  for (std::uint32_t chain = 0; chain < chain_length_.size(); ++chain) {
+    marks.places.push_back({chain, chain_length_[chain]});
   }
   return marks;
 }

@@ -61,6 +61,8 @@ class Mirror {
   // Both expect known nodes.
   Frontier frontier(std::span<const NodeId> terminals) const;
   Marks marks(std::span<const NodeId> terminals) const;
+  // Of all nodes known.
+  Marks marks_of_all() const;
 
  private:
   struct Node {
@@ -79,6 +81,7 @@ class Mirror {
   std::unordered_map<NodeId, Node> nodes_;
   std::vector<std::vector<std::uint32_t>> clocks_;
   std::vector<std::uint32_t> chain_length_;
+  bool all_placed_ = true;
 };
 
 // A node met on a walk backwards, with what it depends on.

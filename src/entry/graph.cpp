@@ -1,3 +1,4 @@
+#include "capture/allocation.h"
 #include "capture/handles.h"
 #include "capture/launch.h"
 #include "entry/guard.h"
@@ -44,12 +45,37 @@ HIPGRAFT_EXPORT hipError_t hipGraphAddNode(hipGraphNode_t* node, hipGraph_t grap
                                            const hipGraphNode_t* dependencies,
                                            size_t numDependencies, hipGraphNodeParams* params) {
   HIPGRAFT_GUARD;
+  if (guard.ours() && params != nullptr && params->type == hipGraphNodeTypeMemFree) {
+    const capture::Answer freed =
+        capture::free_by_node(node, graph, dependencies, numDependencies, params->freed);
+    if (freed) return *freed;
+  }
   const hipError_t result =
       guard.real().hipGraphAddNode(node, graph, dependencies, numDependencies, params);
   if (guard.ours() && result == hipSuccess && params->type == hipGraphNodeTypeGraph) {
     capture::graph_nested(params->child_graph, graph);
   }
   return result;
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphAddMemFreeNode(hipGraphNode_t* node, hipGraph_t graph,
+                                                  const hipGraphNode_t* dependencies,
+                                                  size_t numDependencies, void* ptr) {
+  HIPGRAFT_GUARD;
+  capture::Answer freed;
+  if (guard.ours()) freed = capture::free_by_node(node, graph, dependencies, numDependencies, ptr);
+  if (freed) return *freed;
+  return guard.real().hipGraphAddMemFreeNode(node, graph, dependencies, numDependencies, ptr);
+}
+
+HIPGRAFT_EXPORT hipError_t hipDrvGraphAddMemFreeNode(hipGraphNode_t* node, hipGraph_t graph,
+                                                     const hipGraphNode_t* dependencies,
+                                                     size_t numDependencies, hipDeviceptr_t ptr) {
+  HIPGRAFT_GUARD;
+  capture::Answer freed;
+  if (guard.ours()) freed = capture::free_by_node(node, graph, dependencies, numDependencies, ptr);
+  if (freed) return *freed;
+  return guard.real().hipDrvGraphAddMemFreeNode(node, graph, dependencies, numDependencies, ptr);
 }
 
 HIPGRAFT_EXPORT hipError_t hipGraphNodeSetParams(hipGraphNode_t node, hipGraphNodeParams* params) {

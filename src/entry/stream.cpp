@@ -97,6 +97,6 @@ HIPGRAFT_EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
 HIPGRAFT_EXPORT hipError_t hipDeviceSynchronize(void) {
   HIPGRAFT_GUARD;
   const hipError_t result = guard.real().hipDeviceSynchronize();
-  if (guard.ours() && result == hipSuccess) capture::trim();
+  if (guard.ours() && result == hipSuccess) capture::trim(capture::Trim::waited);
   return result;
 }

@@ -54,6 +54,13 @@ hipStream_t& own_stream_slot(int device) {
   return (*streams)[index];
 }
 
+// major * 10,000,000 + minor * 100,000 + patch; 0: unknown.
+int packed_version() {
+  const KeepLastError keep;
+  int packed = 0;
+  return real().hipRuntimeGetVersion(&packed) == hipSuccess ? packed : 0;
+}
+
 }  // namespace
 
 CaptureView capture_of(hipStream_t stream) {
@@ -177,6 +184,36 @@ void release(int device, void* memory) {
   real().hipFree(memory);
 }
 
+hipError_t free_async(void* memory, hipStream_t stream) {
+  const KeepLastError keep;
+  return real().hipFreeAsync(memory, stream);
+}
+
+hipMemPool_t current_pool(int device) {
+  const KeepLastError keep;
+  hipMemPool_t pool = nullptr;
+  return real().hipDeviceGetMemPool(&pool, device) == hipSuccess ? pool : nullptr;
+}
+
+hipMemPool_t default_pool(int device) {
+  const KeepLastError keep;
+  hipMemPool_t pool = nullptr;
+  return real().hipDeviceGetDefaultMemPool(&pool, device) == hipSuccess ? pool : nullptr;
+}
+
+hipError_t fill(void* memory, int value, std::size_t bytes, hipStream_t stream) {
+  const KeepLastError keep;
+  return real().hipMemsetAsync(memory, value, bytes, stream);
+}
+
+hipGraphNode_t add_empty_node(hipGraph_t graph, const hipGraphNode_t* dependencies,
+                              std::size_t count, hipError_t& error) {
+  const KeepLastError keep;
+  hipGraphNode_t node = nullptr;
+  error = real().hipGraphAddEmptyNode(&node, graph, dependencies, count);
+  return error == hipSuccess ? node : nullptr;
+}
+
 hipError_t record_event(hipEvent_t& event, hipStream_t stream, int device) {
   const KeepLastError keep;
   const OnDevice on(device);
@@ -268,11 +305,11 @@ const char* error_name(hipError_t error) {
   return name != nullptr ? name : "unknown error";
 }
 
+int major_version() { return packed_version() / 10'000'000; }
+
 std::string version() {
-  const KeepLastError keep;
-  int packed = 0;
-  if (real().hipRuntimeGetVersion(&packed) != hipSuccess) return {};
-  // HIP_VERSION = major * 10,000,000 + minor * 100,000 + patch.
+  const int packed = packed_version();
+  if (packed == 0) return {};
   return fmt::format("{}.{}.{}", packed / 10'000'000, packed / 100'000 % 100, packed % 100'000);
 }
 

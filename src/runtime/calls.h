@@ -50,6 +50,20 @@ void release(int device, void* memory);
 // hipDeviceSynchronize: kills every capture.
 void synchronize(int device);
 
+// hipFreeAsync.
+abi::hipError_t free_async(void* memory, abi::hipStream_t stream);
+
+// The pool that hipMallocAsync takes from on the device; null when the runtime does not tell.
+abi::hipMemPool_t current_pool(int device);
+abi::hipMemPool_t default_pool(int device);
+
+// hipMemsetAsync of bytes.
+abi::hipError_t fill(void* memory, int value, std::size_t bytes, abi::hipStream_t stream);
+
+// Adds a node that does nothing; null when the runtime refuses, `error` says why.
+abi::hipGraphNode_t add_empty_node(abi::hipGraph_t graph, const abi::hipGraphNode_t* dependencies,
+                                   std::size_t count, abi::hipError_t& error);
+
 // Events of our own: without timing, created at first use.
 // `device` is that of the stream: which null stream is meant depends on it.
 abi::hipError_t record_event(abi::hipEvent_t& event, abi::hipStream_t stream, int device);
@@ -70,6 +84,7 @@ bool several_devices();
 int device_of(abi::hipStream_t stream);
 
 const char* error_name(abi::hipError_t error);
+int major_version();  // of HIP; 0: unknown
 std::string version();
 std::vector<std::string> device_names();
 

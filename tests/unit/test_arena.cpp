@@ -41,7 +41,7 @@ TEST_CASE("chunks hand out the lowest room and merge what comes back") {
   CHECK(a->address == kBase);
   CHECK(b->address == kBase + 3 * kUnit);
   CHECK_FALSE(chunks.take(kUnit, fences));
-  CHECK(chunks.drop_idle().empty());
+  CHECK(chunks.drop_idle(true).empty());
 
   chunks.give_back(*b, {});
   chunks.give_back(*a, {});
@@ -84,13 +84,13 @@ TEST_CASE("chunks that nobody uses are dropped, with their room") {
   chunks.add({kBase + 100 * kUnit, 4 * kUnit});
   Fences fences;
   const auto held = chunks.take(kUnit, fences);
-  const auto dropped = chunks.drop_idle();
+  const auto dropped = chunks.drop_idle(true);
   REQUIRE(dropped.size() == 1);
   CHECK(dropped[0].address == kBase + 100 * kUnit);
   CHECK_FALSE(chunks.contains(kBase + 100 * kUnit));
   CHECK_FALSE(chunks.take(4 * kUnit, fences));
   chunks.give_back(*held, {});
-  CHECK(chunks.drop_idle().size() == 1);
+  CHECK(chunks.drop_idle(true).size() == 1);
   CHECK(chunks.total_bytes() == 0);
 }
 
@@ -105,7 +105,7 @@ TEST_CASE("without reuse bytes are spent, and the chunk can still go") {
   CHECK(b->address == kBase + kUnit);
   CHECK_FALSE(chunks.take(kUnit, fences));
   chunks.give_back(*b, {});
-  CHECK(chunks.drop_idle().size() == 1);
+  CHECK(chunks.drop_idle(true).size() == 1);
 }
 
 TEST_CASE("on one stream a freed block serves the next request") {
@@ -231,14 +231,14 @@ TEST_CASE("two captures share a chunk in disjoint extents and give all of it bac
     CHECK(*b != *c);
     CHECK(one.high_water() == 2 * kUnit);
     one.release({4});
-    CHECK(chunks.drop_idle().empty());
+    CHECK(chunks.drop_idle(true).empty());
     Region three(chunks, ordered);
     REQUIRE(three.allocate(kUnit, stream.frontier()) == a);
     CHECK(three.fences() == Fences{4});
     three.release({});
     two.release({});
   }
-  CHECK(chunks.drop_idle().size() == 1);
+  CHECK(chunks.drop_idle(true).size() == 1);
 }
 
 TEST_CASE("no room is told, and a new chunk helps") {

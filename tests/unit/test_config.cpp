@@ -170,7 +170,7 @@ TEST_CASE("an empty value is no value") {
 TEST_CASE("a bad value gives one warning with everything in it, and the default") {
   const config::Loaded loaded = load({{"HIPGRAFT_ARENA", "maybe"}, {"HIPGRAFT_JOIN", "off"}});
   CHECK(loaded.warnings ==
-        Strings{"HIPGRAFT_ARENA='maybe' is not understood: use on, off or noreuse; taking on"});
+        Strings{"HIPGRAFT_ARENA='maybe' is not understood: use on, off, noreuse or poison; taking on"});
   CHECK(loaded.options.arena == config::Arena::on);
   CHECK_FALSE(loaded.options.join);
 }

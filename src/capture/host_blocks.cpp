@@ -1,0 +1,62 @@
+#include "capture/host_blocks.h"
+
+#include "capture/allocation.h"
+#include "capture/session.h"
+#include "runtime/calls.h"
+
+namespace hipgraft::capture {
+namespace {
+
+using arena::Address;
+
+// The one capture that the thread has begun; null if there are several, since which of them the
+// memory is for cannot be told.
+SessionRef own_capture() {
+  State& s = state();
+  SessionRef own;
+  const std::lock_guard lock(s.mutex);
+  for (const auto& [id, session] : s.sessions) {
+    if (session->thread != this_thread()) continue;
+    if (own != nullptr) return nullptr;
+    own = session;
+  }
+  return own;
+}
+
+SessionRef capture_of_block(Address address) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  for (const auto& [id, session] : s.sessions) {
+    if (session->host_blocks.contains(address)) return session;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void host_block_allocated(void* pointer, std::size_t bytes) {
+  if (pointer == nullptr || bytes == 0 || !serving()) return;
+  const SessionRef session = own_capture();
+  if (session == nullptr) return;
+  const HostBlock block{bytes, runtime::current_device()};
+  const std::lock_guard lock(state().mutex);
+  session->host_blocks[reinterpret_cast<Address>(pointer)] = block;
+}
+
+Answer free_host_block(void* pointer, const abi::hipStream_t* stream) {
+  if (!serving()) return std::nullopt;
+  const auto address = reinterpret_cast<Address>(pointer);
+  const SessionRef session = capture_of_block(address);
+  if (session == nullptr) return std::nullopt;
+  const dag::Marks marks = stream != nullptr ? marks_of(session, *stream) : marks_of_all(session);
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  const auto entry = session->host_blocks.find(address);
+  if (entry == session->host_blocks.end()) return std::nullopt;
+  const HostBlock block = entry->second;
+  session->host_blocks.erase(entry);
+  adopt(*session, block.device, {address, arena::round_up(block.bytes, arena::kAlignment)}, marks);
+  return abi::hipSuccess;
+}
+
+}  // namespace hipgraft::capture
