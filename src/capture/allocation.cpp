@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "capture/beside.h"
 #include "capture/host_blocks.h"
 #include "capture/ordering.h"
 #include "capture/pools.h"
@@ -355,6 +356,8 @@ Answer free_by_node(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t
   *node = added;
   if (const SessionRef session = session_into(graph)) {
     const bool freed = free_behind(*session, address, marks_of(session, added));
+    const std::lock_guard lock(s.mutex);
+    ++session->empty_frees;
     return freed ? hipSuccess : runtime::answer(hipErrorInvalidValue);
   }
   const std::lock_guard lock(s.mutex);
@@ -368,7 +371,10 @@ Answer free_by_node(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t
 
 Answer free_now(void* pointer) {
   if (pointer == nullptr) return std::nullopt;
-  if (!in_arena(pointer)) return free_host_block(pointer, nullptr);
+  if (!in_arena(pointer)) {
+    if (freed_beside(pointer)) return runtime::answer(hipErrorInvalidValue);
+    return free_host_block(pointer, nullptr);
+  }
   const auto address = reinterpret_cast<Address>(pointer);
   int device = 0;
   switch (free_unordered(address, device)) {

@@ -63,6 +63,7 @@ Answer allocate_beside(void** pointer, std::size_t bytes, hipStream_t stream) {
 Answer free_beside(void* pointer, hipStream_t stream) {
   if (!beside(stream)) return std::nullopt;
   if (pointer == nullptr) return runtime::answer(runtime::result_of_null_free());
+  if (freed_beside(pointer)) return hipSuccess;  // as the runtime answers a second hipFreeAsync
   if (!means_null_stream(stream)) {
     const hipError_t result = runtime::real().hipFreeAsync(pointer, stream);
     if (result != hipErrorStreamCaptureUnsupported) return result;

@@ -71,6 +71,8 @@ report::Capture describe(const Session& session, report::Status status, const Ce
   data.native = census.nodes;
   data.native.mem_alloc += session.avoided_allocs;
   data.native.mem_free += session.avoided_frees;
+  data.native.memset -= std::min(data.native.memset, session.poisonings);
+  data.native.empty -= std::min(data.native.empty, session.empty_frees);
   data.edges = census.shape.edges;
   data.width = census.shape.width;
   data.critical_path = census.shape.critical_path;

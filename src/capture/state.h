@@ -140,7 +140,8 @@ struct Session {
   std::map<arena::Address, HostBlock> host_blocks;  // see host_blocks.h
   std::uint64_t avoided_allocs = 0;
   std::uint64_t avoided_frees = 0;
-  std::uint64_t poisonings = 0;  // memset nodes of HIPGRAFT_ARENA=poison
+  std::uint64_t poisonings = 0;   // memset nodes of HIPGRAFT_ARENA=poison
+  std::uint64_t empty_frees = 0;  // empty nodes in place of free nodes
   report::ArenaUse arena;
   std::optional<report::Cause> first_cause;
 };

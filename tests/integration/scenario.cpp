@@ -113,6 +113,11 @@ std::uint64_t agent_device_bytes() {
   return bytes != nullptr ? bytes() : 0;
 }
 
+void return_idle_memory() {
+  HIP_CHECK(hipDeviceSynchronize());
+  HIP_CHECK(hipDeviceGraphMemTrim(0));
+}
+
 std::uint64_t settled_device_bytes(std::uint64_t expected) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   std::uint64_t lowest = agent_device_bytes();

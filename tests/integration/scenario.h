@@ -71,6 +71,8 @@ int memory_nodes(hipGraph_t graph);
 // Counters of the software agent; 0 without it.
 std::uint64_t agent_count(const char* name);
 std::uint64_t agent_device_bytes();
+// Waits for the device, and has memory that no graph uses given back to it.
+void return_idle_memory();
 // Device bytes in use once they are down to `expected`, or have not come down for long: the runtime
 // destroys execs on a thread of its own, some time after their last launch.
 std::uint64_t settled_device_bytes(std::uint64_t expected);

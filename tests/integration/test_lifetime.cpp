@@ -95,7 +95,7 @@ TEST_CASE("an exec that is updated for ever uses the memory of its last graph on
       HIP_CHECK(hipGraphLaunch(exec.get(), stream.get()));
       HIP_CHECK(hipStreamSynchronize(stream.get()));
     }
-    HIP_CHECK(hipDeviceSynchronize());
+    return_idle_memory();
     return agent_device_bytes();
   };
   const std::uint64_t few = update(5);
@@ -158,9 +158,9 @@ TEST_CASE("1000 x capture, instantiate, launch, destroy leaves nothing behind") 
   };
   const auto many = [&](std::uint32_t times) {
     for (std::uint32_t i = 0; i < times; ++i) once(i);
-    HIP_CHECK(hipDeviceSynchronize());
+    return_idle_memory();
   };
-  HIP_CHECK(hipDeviceSynchronize());
+  return_idle_memory();
   const std::uint64_t device_bytes = settled_device_bytes(0);
   many(3000);  // until the runtime's own pools have grown to their size
   const std::uint64_t resident = resident_bytes();
@@ -181,22 +181,22 @@ TEST_CASE("failed captures leave nothing behind") {
     CHECK(graph == nullptr);
   };
   fail();
-  HIP_CHECK(hipDeviceSynchronize());
+  return_idle_memory();
   const std::uint64_t device_bytes = settled_device_bytes(0);
   for (int i = 0; i < 200; ++i) fail();
-  HIP_CHECK(hipDeviceSynchronize());
+  return_idle_memory();
   CHECK(settled_device_bytes(device_bytes) == device_bytes);
 }
 #endif
 
 TEST_CASE("allocations that never run hold no memory") {
   const apps::Stream stream = apps::make_non_blocking_stream();
-  HIP_CHECK(hipDeviceSynchronize());
+  return_idle_memory();
   const std::uint64_t before = settled_device_bytes(0);
   for (int i = 0; i < 20; ++i) {
     capture(stream.get(), [&] { allocate_async<char>(1 << 20, stream.get()); });
   }
-  HIP_CHECK(hipDeviceSynchronize());
+  return_idle_memory();
   CHECK(settled_device_bytes(before) == before);
 }
 

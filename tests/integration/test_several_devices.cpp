@@ -92,6 +92,27 @@ TEST_CASE("a block lies on the device of its stream") {
   }
 }
 
+TEST_CASE("a pool's memory lies on the pool's device, whatever the stream's") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  hipMemPoolProps properties{};
+  properties.allocType = hipMemAllocationTypePinned;
+  properties.location = {hipMemLocationTypeDevice, 1};
+  hipMemPool_t made = nullptr;
+  HIP_CHECK(hipMemPoolCreate(&made, &properties));
+  hipMemPool_t standard = nullptr;
+  HIP_CHECK(hipDeviceGetDefaultMemPool(&standard, 1));
+  const apps::Graph graph = capture(stream.get(), [&] {
+    for (const hipMemPool_t pool : {made, standard}) {
+      void* block = nullptr;
+      HIP_CHECK(hipMallocFromPoolAsync(&block, 5'000, pool, stream.get()));
+      CHECK(device_of(block) == 1);
+      HIP_CHECK(hipFreeAsync(block, stream.get()));
+    }
+  });
+  CHECK(memory_nodes(graph.get()) == 0);
+  HIP_CHECK(hipMemPoolDestroy(made));
+}
+
 TEST_CASE("a device that does not capture gives no memory") {
   const CurrentDevice current(1);
   { Replay warm_up(1); }

@@ -140,6 +140,13 @@ class Step(unittest.TestCase):
         self.assertEqual(result.capture["nodes"]["captured"]["total"], 234)
         self.assertLessEqual(result.capture["arena"]["chunk_bytes"], 1 << 20)
 
+    def test_poison_fills_each_block_twice_and_changes_no_result(self):
+        poisoned = run(hipgraft=True, HIPGRAFT_ARENA="poison")
+        self.assertEqual(poisoned.values["checksum"], run("--eager").values["checksum"])
+        nodes = poisoned.capture["nodes"]
+        self.assert_counts(nodes["native"], total=282, mem_alloc=24, mem_free=24, memset=24)
+        self.assert_counts(nodes["captured"], total=282, mem_alloc=0, mem_free=0, memset=72)
+
     def test_noreuse_hands_out_every_byte_once(self):
         arena = run(hipgraft=True, HIPGRAFT_ARENA="noreuse").capture["arena"]
         self.assertGreaterEqual(arena["high_water"], arena["bytes_requested"])

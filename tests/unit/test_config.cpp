@@ -263,7 +263,7 @@ TEST_CASE("the shim's start: level first, then each warning once") {
   const ChildResult loud = start("warn");
   CHECK(loud.exited_with(0));
   CHECK(loud.writes ==
-        Strings{"hipgraft: HIPGRAFT_ARENA='maybe' is not understood: use on, off or noreuse; "
+        Strings{"hipgraft: HIPGRAFT_ARENA='maybe' is not understood: use on, off, noreuse or poison; "
                 "taking on\n",
                 "hipgraft: HIPGRAFT_AREAN is not an option of hipgraft: did you mean "
                 "HIPGRAFT_ARENA?\n"});
