@@ -63,27 +63,23 @@ void graph_nested(hipGraph_t child, hipGraphExec_t parent) {
   add_uses_of(child, s.execs, id(parent));
 }
 
-namespace {
-
-// The known graph that has this node; 0 if none has.
-std::uint64_t graph_around(hipGraphNode_t node) {
+hipGraph_t graph_around(hipGraphNode_t node) {
   State& s = state();
-  std::vector<std::uint64_t> graphs;
+  std::vector<hipGraph_t> graphs;
   {
     const std::lock_guard lock(s.mutex);
-    for (const auto& entry : s.graphs) graphs.push_back(entry.first);
+    for (const auto& entry : s.graphs) graphs.push_back(reinterpret_cast<hipGraph_t>(entry.first));
+    for (const auto& entry : s.sessions) graphs.push_back(entry.second->graph);
   }
-  for (const std::uint64_t graph : graphs) {
-    const auto nodes = runtime::nodes_of(reinterpret_cast<hipGraph_t>(graph));
+  for (const hipGraph_t graph : graphs) {
+    const auto nodes = runtime::nodes_of(graph);
     if (std::find(nodes.begin(), nodes.end(), id(node)) != nodes.end()) return graph;
   }
-  return 0;
+  return nullptr;
 }
 
-}  // namespace
-
 void nested_graph_seen(hipGraphNode_t node, hipGraph_t nested) {
-  const std::uint64_t around = graph_around(node);
+  const std::uint64_t around = id(graph_around(node));
   State& s = state();
   const std::lock_guard lock(s.mutex);
   const auto parent = s.graphs.find(around);
@@ -94,7 +90,7 @@ void nested_graph_seen(hipGraphNode_t node, hipGraph_t nested) {
 }
 
 void graph_nested(hipGraph_t child, hipGraphNode_t node) {
-  const std::uint64_t around = graph_around(node);
+  const std::uint64_t around = id(graph_around(node));
   State& s = state();
   const std::lock_guard lock(s.mutex);
   if (around != 0) add_uses_of(child, s.graphs, around);

@@ -46,4 +46,8 @@ class Forgotten {
   std::optional<Holder> holder_;
 };
 
+// The graph known to hipgraft, captured or being captured, that has this node; null if none has.
+// Asks the runtime: hold no lock.
+abi::hipGraph_t graph_around(abi::hipGraphNode_t node);
+
 }  // namespace hipgraft::capture

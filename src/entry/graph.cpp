@@ -1,4 +1,5 @@
 #include "capture/allocation.h"
+#include "capture/edits.h"
 #include "capture/handles.h"
 #include "capture/launch.h"
 #include "entry/guard.h"
@@ -76,6 +77,22 @@ HIPGRAFT_EXPORT hipError_t hipDrvGraphAddMemFreeNode(hipGraphNode_t* node, hipGr
   if (guard.ours()) freed = capture::free_by_node(node, graph, dependencies, numDependencies, ptr);
   if (freed) return *freed;
   return guard.real().hipDrvGraphAddMemFreeNode(node, graph, dependencies, numDependencies, ptr);
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphDestroyNode(hipGraphNode_t node) {
+  HIPGRAFT_GUARD;
+  if (guard.ours() && node != nullptr) capture::keep_order_around(node);
+  return guard.real().hipGraphDestroyNode(node);
+}
+
+HIPGRAFT_EXPORT hipError_t hipGraphRemoveDependencies(hipGraph_t graph, const hipGraphNode_t* from,
+                                                      const hipGraphNode_t* to,
+                                                      size_t numDependencies) {
+  HIPGRAFT_GUARD;
+  const hipError_t result =
+      guard.real().hipGraphRemoveDependencies(graph, from, to, numDependencies);
+  if (guard.ours() && result == hipSuccess) capture::edges_removed(graph);
+  return result;
 }
 
 HIPGRAFT_EXPORT hipError_t hipGraphNodeSetParams(hipGraphNode_t node, hipGraphNodeParams* params) {

@@ -274,6 +274,27 @@ bool is_leaf(std::uint64_t node) {
          count == 0;
 }
 
+std::vector<std::uint64_t> dependents_of(std::uint64_t node) {
+  const KeepLastError keep;
+  std::size_t count = 0;
+  if (real().hipGraphNodeGetDependentNodes(as_node(node), nullptr, &count) != hipSuccess) return {};
+  std::vector<hipGraphNode_t> handles(count);
+  if (count != 0 &&
+      real().hipGraphNodeGetDependentNodes(as_node(node), handles.data(), &count) != hipSuccess) {
+    return {};
+  }
+  std::vector<std::uint64_t> nodes;
+  for (std::size_t i = 0; i < count; ++i) nodes.push_back(as_id(handles[i]));
+  return nodes;
+}
+
+bool add_edge(hipGraph_t graph, std::uint64_t from, std::uint64_t to) {
+  const KeepLastError keep;
+  const hipGraphNode_t first = as_node(from);
+  const hipGraphNode_t second = as_node(to);
+  return real().hipGraphAddDependencies(graph, &first, &second, 1) == hipSuccess;
+}
+
 bool several_devices() {
   static std::atomic<int> count{0};
   int known = count.load(std::memory_order_relaxed);

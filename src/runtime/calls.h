@@ -36,8 +36,10 @@ bool dependencies_of(std::uint64_t node, std::vector<std::uint64_t>& out);
 std::vector<std::uint64_t> nodes_of(abi::hipGraph_t graph);
 std::vector<std::pair<std::uint64_t, std::uint64_t>> edges_of(abi::hipGraph_t graph);
 std::optional<abi::hipGraphNodeType> type_of(std::uint64_t node);
+std::vector<std::uint64_t> dependents_of(std::uint64_t node);
 // Whether nothing depends on the node.
 bool is_leaf(std::uint64_t node);
+bool add_edge(abi::hipGraph_t graph, std::uint64_t from, std::uint64_t to);
 // The function of a kernel node: a registered host handle or a module's function.
 void* kernel_of(std::uint64_t node);
 std::string kernel_name(void* function);

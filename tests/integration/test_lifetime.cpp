@@ -1,4 +1,6 @@
 // What keeps the memory of a captured graph alive, and that all of it goes when nothing does.
+#include <array>
+
 #include "scenario.h"
 
 using namespace scenario;
@@ -198,6 +200,33 @@ TEST_CASE("allocations that never run hold no memory") {
   }
   return_idle_memory();
   CHECK(settled_device_bytes(before) == before);
+}
+
+TEST_CASE("a node that is destroyed leaves the order around it") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const DeviceValue total;
+  const apps::Graph graph = capture(stream.get(), [&] {
+    auto* first = allocate_async<std::uint32_t>(kCells, stream.get());
+    launch_fill(first, kCells, 1, stream.get());
+    HIP_CHECK(hipFreeAsync(first, stream.get()));
+    launch_fill(total.get(), 1, 0, stream.get());  // will be destroyed
+    auto* second = allocate_async<std::uint32_t>(kCells, stream.get());
+    CHECK(second == first);
+    launch_fill(second, kCells, 2, stream.get());
+    HIP_CHECK(hipFreeAsync(second, stream.get()));
+  });
+  std::array<hipGraphNode_t, 3> nodes{};
+  std::size_t count = nodes.size();
+  HIP_CHECK(hipGraphGetNodes(graph.get(), nodes.data(), &count));
+  REQUIRE(count == 3);
+  HIP_CHECK(hipGraphDestroyNode(nodes.at(1)));
+  hipGraphNode_t from = nullptr;
+  hipGraphNode_t to = nullptr;
+  count = 1;
+  HIP_CHECK(hipGraphGetEdges(graph.get(), &from, &to, &count));
+  CHECK(count == 1);
+  CHECK(from == nodes.at(0));
+  CHECK(to == nodes.at(2));
 }
 
 #if HIP_VERSION >= 60200000  // hipGraphAddNode takes child graphs
