@@ -44,6 +44,10 @@ def check_report(comparison, hipgraft):
           f"left {totals['nodes']['captured']['mem_alloc'] + totals['nodes']['captured']['mem_free']}")
     print(f"  arena blocks left by captures {sum(arena['escapes'] for arena in arenas)}, "
           f"chunks got in captures {sum(arena['grown_in_capture'] for arena in arenas)}")
+    print(f"  arena memory at the end {totals['arena_held_bytes']} bytes, "
+          f"{totals['arena_idle_bytes']} of them idle")
+    if totals["arena_held_bytes"] != totals["arena_idle_bytes"]:
+        comparison.fail("some of the arena's memory is still in use")
     for arena in arenas:
         for fallback in arena["native_fallbacks"]:
             comparison.fail(f"  {fallback['count']} allocations were left to the runtime: "

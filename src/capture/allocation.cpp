@@ -8,6 +8,7 @@
 #include "capture/host_blocks.h"
 #include "capture/ordering.h"
 #include "capture/pools.h"
+#include "capture/records.h"
 #include "capture/session.h"
 #include "runtime/bypass.h"
 #include "runtime/calls.h"
@@ -317,6 +318,7 @@ Answer allocate(Call call, void** pointer, std::size_t bytes, hipStream_t stream
   const std::optional<Address> address = place_or_grow(call, *at, *device, bytes);
   if (!address) return runtime::answer(hipErrorOutOfMemory);
   *pointer = reinterpret_cast<void*>(*address);
+  count_request(session, call, bytes);
   poison(session, *pointer, bytes, kFreshPoison, stream);
   return hipSuccess;
 }

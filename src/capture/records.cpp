@@ -36,13 +36,25 @@ const char* mode_name(hipStreamCaptureMode mode) {
   }
 }
 
+std::vector<report::Requester> top_requesters(const Session& session) {
+  constexpr std::size_t kKept = 10;
+  std::vector<report::Requester> all;
+  for (const auto& [caller, requester] : session.requesters) all.push_back(requester);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  if (all.size() > kKept) all.resize(kKept);
+  return all;
+}
+
 report::ArenaUse arena_use(const Session& session) {
   report::ArenaUse use = session.arena;
+  use.requesters = top_requesters(session);
   for (const MemoryRef& memory : session.own) {
     use.high_water += memory->region.high_water();
     use.lower_bound += memory->region.peak_live();
     const auto live = memory->region.live();
     use.escapes += live.size();
+    for (const auto& block : live) use.escaped_bytes += block.bytes;
     const auto& chunks = state().device(memory->device).chunks;
     std::vector<arena::Address> counted;
     for (const arena::Extent& extent : memory->region.extents()) {
@@ -97,9 +109,7 @@ void refresh(report::ArenaUse& known, report::ArenaUse latest) {
   known.grown_in_capture = grown;
 }
 
-}  // namespace
-
-report::Site site_of(const void* caller) {
+report::Site look_up(const void* caller) {
   report::Site site;
   Dl_info info;
   if (caller == nullptr || dladdr(caller, &info) == 0) return site;
@@ -108,6 +118,40 @@ report::Site site_of(const void* caller) {
   site.offset = static_cast<std::uint64_t>(static_cast<const char*>(caller) -
                                            static_cast<const char*>(info.dli_fbase));
   return site;
+}
+
+}  // namespace
+
+report::Site site_of(const void* caller) {
+  State& s = state();
+  {
+    const std::lock_guard lock(s.mutex);
+    const auto known = s.sites.find(caller);
+    if (known != s.sites.end()) return known->second;
+  }
+  report::Site site = look_up(caller);
+  const std::lock_guard lock(s.mutex);
+  return s.sites.emplace(caller, std::move(site)).first->second;
+}
+
+void count_request(Session& session, Call call, std::size_t bytes) {
+  if (!recording()) return;
+  State& s = state();
+  {
+    const std::lock_guard lock(s.mutex);
+    const auto known = session.requesters.find(call.caller);
+    if (known != session.requesters.end()) {
+      ++known->second.requests;
+      known->second.bytes += bytes;
+      return;
+    }
+  }
+  const report::Site site = site_of(call.caller);
+  const std::lock_guard lock(s.mutex);
+  report::Requester& requester = session.requesters[call.caller];
+  requester.site = site;
+  ++requester.requests;
+  requester.bytes += bytes;
 }
 
 bool recording() { return !options().report.empty(); }
@@ -139,10 +183,13 @@ void record_exec(const RecordRef& record) {
   if (record != nullptr) ++record->data.execs;
 }
 
-std::vector<report::Capture> captures() {
+void fill(report::Report& report) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  std::vector<report::Capture> all;
+  for (const auto& [number, device] : s.devices) {
+    report.arena_held_bytes += device.chunks.total_bytes();
+    report.arena_idle_bytes += device.chunks.idle_bytes();
+  }
   for (const RecordRef& record : s.records) {
     report::Capture data = record->data;
     const auto microseconds = [](std::uint64_t ns) { return static_cast<double>(ns) / 1000; };
@@ -150,9 +197,8 @@ std::vector<report::Capture> captures() {
     data.replays.host_us_p50 = microseconds(record->host_ns.quantile(0.50));
     data.replays.host_us_p99 = microseconds(record->host_ns.quantile(0.99));
     data.replays.host_us_max = microseconds(record->host_ns.max());
-    all.push_back(std::move(data));
+    report.captures.push_back(std::move(data));
   }
-  return all;
 }
 
 }  // namespace hipgraft::capture

@@ -143,6 +143,7 @@ struct Session {
   std::uint64_t poisonings = 0;   // memset nodes of HIPGRAFT_ARENA=poison
   std::uint64_t empty_frees = 0;  // empty nodes in place of free nodes
   report::ArenaUse arena;
+  std::map<const void*, report::Requester> requesters;  // by return address
   std::optional<report::Cause> first_cause;
 };
 using SessionRef = std::shared_ptr<Session>;
@@ -183,6 +184,7 @@ struct State {
   std::map<abi::hipMemPool_t, Pool> pools;  // that the program has made
   bool ordering = false;                    // a thread is recording or waiting for our events
   std::vector<RecordRef> records;
+  std::unordered_map<const void*, report::Site> sites;  // by return address
 
   // Read without the lock, as a first look.
   std::atomic<int> live_sessions{0};

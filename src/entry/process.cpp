@@ -87,7 +87,7 @@ Phase start() {
 
 void write(report::Moment moment) {
   report::Report report = *identity;
-  report.captures = capture::captures();
+  capture::fill(report);
   destinations->write(report, moment);
 }
 

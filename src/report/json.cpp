@@ -133,6 +133,15 @@ void write_arena(Json& json, const ArenaUse& arena) {
     json.key("chunks").number(arena.chunks);
     json.key("grown_in_capture").number(arena.grown_in_capture);
     json.key("escapes").number(arena.escapes);
+    json.key("escaped_bytes").number(arena.escaped_bytes);
+    json.key("requesters").array(arena.requesters, [&](const Requester& requester) {
+      json.object([&] {
+        json.key("site");
+        write_site(json, requester.site);
+        json.key("requests").number(requester.requests);
+        json.key("bytes").number(requester.bytes);
+      });
+    });
     json.key("native_fallbacks");
     write_named_counts(json, arena.native_fallbacks, "reason");
     if (arena.blocks.empty()) return;
@@ -228,13 +237,15 @@ Totals totals_of(const std::vector<Capture>& captures) {
   return totals;
 }
 
-void write_totals(Json& json, const Totals& totals) {
+void write_totals(Json& json, const Totals& totals, const Report& report) {
   json.object([&] {
     json.key("captures").number(totals.captures);
     json.key("nodes");
     write_nodes(json, totals.native, totals.captured);
     json.key("mem_nodes_avoided").number(totals.mem_nodes_avoided);
     json.key("replays").number(totals.replays);
+    json.key("arena_held_bytes").number(report.arena_held_bytes);
+    json.key("arena_idle_bytes").number(report.arena_idle_bytes);
   });
 }
 
@@ -261,7 +272,7 @@ void write_report(Json& json, const Report& report) {
     });
     json.key("replay").object([] {});
     json.key("totals");
-    write_totals(json, totals_of(report.captures));
+    write_totals(json, totals_of(report.captures), report);
   });
 }
 

@@ -1,5 +1,5 @@
-// The report as plain data. Whoever knows HIP fills it in; the writers of this folder only print it.
-// The JSON keys of schema "hipgraft.report/1" are these names.
+// The report as plain data. Whoever knows HIP fills it in; the writers of this folder only print
+// it. The JSON keys of schema "hipgraft.report/1" are these names.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,8 @@ struct NamedCount {
 
 // A call that did not do what was asked, the reason, and where it was made.
 struct Cause {
-  std::string call;    // "hipMallocAsync"
-  std::string error;   // "hipErrorOutOfMemory"
+  std::string call;   // "hipMallocAsync"
+  std::string error;  // "hipErrorOutOfMemory"
   Site site;
   std::string detail;  // one sentence for a person
 };
@@ -56,6 +56,13 @@ struct Block {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   bool escaped = false;
+};
+
+// Requests for memory by one place in the program.
+struct Requester {
+  Site site;
+  std::uint64_t requests = 0;
+  std::uint64_t bytes = 0;
 };
 
 struct ArenaUse {
@@ -67,6 +74,8 @@ struct ArenaUse {
   std::uint64_t chunks = 0;
   std::uint64_t grown_in_capture = 0;  // chunks got from the runtime while the capture ran
   std::uint64_t escapes = 0;           // blocks not freed in the capture
+  std::uint64_t escaped_bytes = 0;
+  std::vector<Requester> requesters;         // those that asked for most, most first
   std::vector<NamedCount> native_fallbacks;  // name is the reason
   std::vector<Block> blocks;                 // with HIPGRAFT_REPORT_DETAIL
 };
@@ -125,6 +134,8 @@ struct Report {
   std::vector<std::string> devices;
   std::vector<std::pair<std::string, std::string>> options;  // variable, value in force
   std::vector<Capture> captures;
+  std::uint64_t arena_held_bytes = 0;  // got from the runtime and not given back
+  std::uint64_t arena_idle_bytes = 0;  // of these, in chunks that nothing uses
 };
 
 }  // namespace hipgraft::report

@@ -193,7 +193,18 @@ void write_arena(std::string& out, const ArenaUse& arena) {
                          util::human_size_beside(arena.lower_bound, arena.high_water)));
     line.add(counted(arena.chunks, "chunk"));
     line.add(fmt::format("{} grown in capture", arena.grown_in_capture));
-    if (arena.escapes > 0) line.add(fmt::format("{} not freed in capture", arena.escapes));
+    if (arena.escapes > 0) {
+      line.add(fmt::format("{} not freed in capture ({})", arena.escapes,
+                           util::human_size(arena.escaped_bytes)));
+    }
+  }
+  constexpr std::size_t kShown = 3;
+  for (std::size_t i = 0; i < std::min(kShown, arena.requesters.size()); ++i) {
+    const Requester& requester = arena.requesters[i];
+    Line line(out, label(i == 0 ? "asked" : ""), " ");
+    line.add(fmt::format("{} in {} at", util::human_size(requester.bytes),
+                         counted(requester.requests, "block")));
+    line.add(site_text(requester.site, line.room() - 1));
   }
   for (const NamedCount& fallback : arena.native_fallbacks) {
     Line line(out, label("native"), " ");

@@ -44,6 +44,8 @@ inline Capture step_capture() {
   capture.arena.lower_bound = 9542042;
   capture.arena.chunk_bytes = 16777216;
   capture.arena.chunks = 1;
+  capture.arena.requesters = {{{"Step::scratch", "libsim.so", 0x1b000}, 20, 43000000},
+                              {{"", "libsim.so", 0x2b10}, 4, 201331}};
   capture.execs = 1;
   capture.replays.count = 1000;
   capture.replays.host_us_p50 = 6.94;

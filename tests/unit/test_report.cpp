@@ -130,6 +130,8 @@ TEST_SUITE("text report") {
           "  edges 233   width 1   critical path 234\n"
           "  arena   41.2 MiB asked   9.7 MiB high water (bound 9.1)   1 chunk\n"
           "          0 grown in capture\n"
+          "  asked   41.0 MiB in 20 blocks at Step::scratch (libsim.so+0x1b000)\n"
+          "          196.6 KiB in 4 blocks at (libsim.so+0x2b10)\n"
           "  replays 1000   host launch 6.9 us (p99 9.1)\n");
   }
 
@@ -193,12 +195,13 @@ TEST_SUITE("text report") {
     capture.linearized = true;
     capture.arena.chunks = 2;
     capture.arena.escapes = 3;
+    capture.arena.escaped_bytes = 1536;
     capture.arena.native_fallbacks = {{"zero bytes asked", 1}, {"stream of another device", 2}};
     capture.replays.ordered = 5;
     const std::string text = report::to_text(with(capture));
     CHECK(contains(text, "critical path 234   linearized\n"));
     CHECK(contains(text, "   2 chunks\n"));
-    CHECK(contains(text, "   3 not freed in capture\n"));
+    CHECK(contains(text, "   3 not freed in capture (1.5 KiB)\n"));
     CHECK(contains(text, "\n  native  1 allocation: zero bytes asked\n"));
     CHECK(contains(text, "\n  native  2 allocations: stream of another device\n"));
     CHECK(contains(text, "   5 ordered across streams\n"));
