@@ -41,6 +41,7 @@ class Frontier {
   bool covers(Place place) const {
     return place.chain < clock_.size() && clock_[place.chain] >= place.index;
   }
+  bool operator==(const Frontier&) const = default;
 
  private:
   std::vector<std::uint32_t> clock_;  // by chain: the last index covered
