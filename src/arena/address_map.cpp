@@ -11,13 +11,14 @@ template <class Item, class AddressOf>
 std::size_t count_up_to(const std::vector<Item>& items, Address address, AddressOf address_of) {
   const Item* first = items.data();
   std::size_t count = items.size();
+  if (count == 0) return 0;
   while (count > 1) {
     const std::size_t half = count / 2;
     first = address_of(first[half]) <= address ? first + half : first;
     count -= half;
   }
   const auto before = static_cast<std::size_t>(first - items.data());
-  return before + (count == 1 && address_of(*first) <= address ? 1 : 0);
+  return before + (address_of(*first) <= address ? 1 : 0);
 }
 
 std::size_t entries_up_to(const std::vector<AddressMap::Entry>& piece, Address address) {
@@ -45,9 +46,8 @@ const AddressMap::Entry* AddressMap::at_or_before(Address address) const {
 
 void AddressMap::insert(Address address, std::uint32_t number) {
   if (pieces_.empty()) {
-    pieces_.push_back({{address, number}});
+    pieces_.emplace_back().reserve(kFirstEntries);
     lowest_.push_back(address);
-    return;
   }
   std::size_t index = piece_of(address);
   if (pieces_[index].size() == kPieceEntries) {
@@ -67,12 +67,12 @@ void AddressMap::erase(Address address) {
   const std::size_t index = piece_of(address);
   Piece& piece = pieces_[index];
   piece.erase(at(piece, entries_up_to(piece, address) - 1));
-  if (piece.empty()) {
+  if (!piece.empty()) {
+    lowest_[index] = piece.front().address;
+  } else if (pieces_.size() > 1) {
     pieces_.erase(at(pieces_, index));
     lowest_.erase(at(lowest_, index));
-    return;
   }
-  lowest_[index] = piece.front().address;
 }
 
 void AddressMap::move(Address from, Address to) {

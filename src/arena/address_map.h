@@ -18,7 +18,7 @@ class AddressMap {
     std::uint32_t number = 0;
   };
 
-  bool empty() const { return pieces_.empty(); }
+  bool empty() const { return pieces_.empty() || pieces_[0].empty(); }
   // The last entry at or before `address`; null when there is none. Valid until the next change.
   const Entry* at_or_before(Address address) const;
 
@@ -43,12 +43,14 @@ class AddressMap {
 
  private:
   static constexpr std::size_t kPieceEntries = 64;
-  using Piece = std::vector<Entry>;  // never empty
+  static constexpr std::size_t kFirstEntries = 8;
+  using Piece = std::vector<Entry>;
 
   // The piece that holds, or should hold, `address`. Expects one piece at least.
   std::size_t piece_of(Address address) const;
 
   std::vector<Address> lowest_;  // of each piece
+  // None is empty, but for an only one: maps of few entries come and go without the heap.
   std::vector<Piece> pieces_;
 };
 

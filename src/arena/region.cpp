@@ -31,11 +31,11 @@ void Region::own(Extent extent) {
   }
 }
 
-std::optional<Address> Region::take_fresh(Bytes bytes) {
+std::optional<Segments::Spot> Region::take_fresh(Bytes bytes) {
   const std::optional<Extent> fresh = chunks_.take(bytes, fences_);
   if (!fresh) return std::nullopt;
   own(*fresh);
-  return fresh->address;
+  return segments_.spot_at(fresh->address);
 }
 
 // A plan that is wrong from the start is not worth its bytes. False when no chunk has room.
@@ -45,22 +45,21 @@ bool Region::reserve_plan(Bytes first) {
     plan_.reset();
     return true;
   }
-  plan_start_ = take_fresh(plan_->total);
-  return plan_start_.has_value();
+  const std::optional<Segments::Spot> start = take_fresh(plan_->total);
+  if (start) plan_start_ = start->address;
+  return start.has_value();
 }
 
-std::optional<Address> Region::planned(Bytes bytes, const Asker& asker) const {
+std::optional<Segments::Spot> Region::planned(Bytes bytes, const Asker& asker) const {
   if (plan_ == nullptr || requests_ >= plan_->blocks.size()) return std::nullopt;
   const Plan::Block& block = plan_->blocks[requests_];
   if (block.bytes != bytes) return std::nullopt;
-  const Address address = *plan_start_ + block.offset;
-  if (!segments_.usable(Extent{address, bytes}, asker)) return std::nullopt;
-  return address;
+  return segments_.usable(Extent{*plan_start_ + block.offset, bytes}, asker);
 }
 
 // Grows the largest usable end of an extent behind which nobody holds the bytes, so that the fewest
 // new bytes are used.
-std::optional<Address> Region::grow_tail(Bytes bytes, const Asker& asker) {
+std::optional<Segments::Spot> Region::grow_tail(Bytes bytes, const Asker& asker) {
   std::vector<Extent> tails;
   for (const Extent& extent : extents_) {
     const Bytes usable = segments_.usable_before(extent.end(), asker);
@@ -72,7 +71,7 @@ std::optional<Address> Region::grow_tail(Bytes bytes, const Asker& asker) {
     const Bytes missing = bytes - tail.bytes;
     if (!chunks_.take_behind(tail.end(), missing, fences_)) continue;
     own({tail.end(), missing});
-    return tail.address;
+    return segments_.spot_at(tail.address);
   }
   return std::nullopt;
 }
@@ -81,22 +80,21 @@ std::optional<Address> Region::allocate(Bytes asked, const dag::Frontier& fronti
   const Bytes bytes = round_up(asked, kAlignment);
   if (!reserve_plan(bytes)) return std::nullopt;
   const Asker asker{rule_, frontier};
-  std::optional<Address> address = planned(bytes, asker);
-  if (address) {
+  std::optional<Segments::Spot> spot = planned(bytes, asker);
+  if (spot) {
     ++followed_;
   } else {
-    address = segments_.find(bytes, asker);
+    spot = segments_.find(bytes, asker);
   }
-  if (!address) address = grow_tail(bytes, asker);
-  if (!address) address = take_fresh(bytes);
-  if (!address) return std::nullopt;
+  if (!spot) spot = grow_tail(bytes, asker);
+  if (!spot) spot = take_fresh(bytes);
+  if (!spot) return std::nullopt;
 
-  const Extent block{*address, bytes};
-  segments_.take(block, asked, history_.allocated(block, frontier));
+  segments_.take(*spot, bytes, asked, history_.allocated({spot->address, bytes}, frontier));
   ++requests_;
   live_bytes_ += bytes;
   peak_ = std::max(peak_, live_bytes_);
-  return address;
+  return spot->address;
 }
 
 Bytes Region::needed(Bytes bytes) const {
@@ -108,7 +106,7 @@ Bytes Region::needed(Bytes bytes) const {
 bool Region::free(Address address, dag::Marks marks) {
   const std::optional<Segments::Block> block = segments_.block_at(address);
   if (!block) return false;
-  history_.freed(block->request, segments_.free(address, std::move(marks)));
+  history_.freed(block->request, segments_.free(block->id, std::move(marks)));
   live_bytes_ -= round_up(block->asked, kAlignment);
   return true;
 }

@@ -57,9 +57,9 @@ class Region {
 
  private:
   bool reserve_plan(Bytes first);
-  std::optional<Address> planned(Bytes bytes, const Asker& asker) const;
-  std::optional<Address> grow_tail(Bytes bytes, const Asker& asker);
-  std::optional<Address> take_fresh(Bytes bytes);
+  std::optional<Segments::Spot> planned(Bytes bytes, const Asker& asker) const;
+  std::optional<Segments::Spot> grow_tail(Bytes bytes, const Asker& asker);
+  std::optional<Segments::Spot> take_fresh(Bytes bytes);
   void own(Extent extent);
 
   Chunks& chunks_;  // outlives the region

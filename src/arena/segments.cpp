@@ -119,16 +119,18 @@ void Segments::add(Extent extent, bool joins_previous, bool joins_next) {
   file_span(first, last);
 }
 
-std::optional<Address> Segments::fit(Id first, Bytes bytes, const Asker& asker) const {
+std::optional<Segments::Spot> Segments::fit(Id first, Bytes bytes, const Asker& asker) const {
   const Id last = segments_[first].other_end;
   const Address end = segments_[last].end();
   Address from = segments_[first].address;
+  Id at = first;
   for (Id id = first; end - from >= bytes; id = segments_[id].next) {
     const Segment& segment = segments_[id];
     if (!usable(segment, asker)) {
       from = segment.end();
+      at = segment.next;
     } else if (segment.end() - from >= bytes) {
-      return from;
+      return Spot{from, at};
     }
     if (id == last) break;
   }
@@ -136,22 +138,22 @@ std::optional<Address> Segments::fit(Id first, Bytes bytes, const Asker& asker) 
 }
 
 void Segments::search_class(std::size_t size_class, Bytes bytes, Bytes most, const Asker& asker,
-                            std::optional<Address>& best) const {
+                            std::optional<Spot>& best) const {
   spans_[size_class].visit([&](const AddressMap::Entry& entry) {
-    if (best && entry.address >= *best) return false;
+    if (best && entry.address >= best->address) return false;
     const Bytes span = span_bytes(entry.number);
     if (span < bytes || span > most) return true;
-    const std::optional<Address> address = fit(entry.number, bytes, asker);
-    if (!address) return true;
-    if (!best || *address < *best) best = address;
+    const std::optional<Spot> spot = fit(entry.number, bytes, asker);
+    if (!spot) return true;
+    if (!best || spot->address < best->address) best = spot;
     return false;
   });
 }
 
-std::optional<Address> Segments::find(Bytes bytes, const Asker& asker) const {
+std::optional<Segments::Spot> Segments::find(Bytes bytes, const Asker& asker) const {
   const std::size_t first = class_of(bytes);
   const Bytes most = largest_good_fit(bytes);
-  std::optional<Address> best;
+  std::optional<Spot> best;
   for (std::size_t c = first; c <= class_of(most) && c < spans_.size(); ++c) {
     search_class(c, bytes, most, asker, best);
   }
@@ -167,13 +169,14 @@ std::optional<Address> Segments::find(Bytes bytes, const Asker& asker) const {
   return best;
 }
 
-bool Segments::usable(Extent extent, const Asker& asker) const {
-  Id id = at_or_before(extent.address);
+std::optional<Segments::Spot> Segments::usable(Extent extent, const Asker& asker) const {
+  const Spot spot = spot_at(extent.address);
+  Id id = spot.id;
   while (id != kNone && usable(segments_[id], asker)) {
-    if (segments_[id].end() >= extent.end()) return true;
+    if (segments_[id].end() >= extent.end()) return spot;
     id = segments_[id].next;
   }
-  return false;
+  return std::nullopt;
 }
 
 Bytes Segments::usable_before(Address end, const Asker& asker) const {
@@ -186,8 +189,9 @@ Bytes Segments::usable_before(Address end, const Asker& asker) const {
   return bytes;
 }
 
-void Segments::take(Extent extent, Bytes asked, std::uint32_t request) {
-  Id id = at_or_before(extent.address);
+void Segments::take(Spot spot, Bytes bytes, Bytes asked, std::uint32_t request) {
+  const Extent extent{spot.address, bytes};
+  Id id = spot.id;
   Id first = first_of_span(id);
   Id last = segments_[first].other_end;
   unfile_span(first);
@@ -230,7 +234,7 @@ std::optional<Segments::Block> Segments::block_around(Address address) const {
   if (id == kNone) return std::nullopt;
   const Segment& segment = segments_[id];
   if (!segment.live() || address >= segment.end()) return std::nullopt;
-  return Block{segment.address, segment.asked, segment.request};
+  return Block{id, segment.address, segment.asked, segment.request};
 }
 
 std::optional<Segments::Block> Segments::block_at(Address address) const {
@@ -239,11 +243,10 @@ std::optional<Segments::Block> Segments::block_at(Address address) const {
   return block;
 }
 
-std::uint32_t Segments::free(Address address, dag::Marks marks) {
+std::uint32_t Segments::free(Id id, dag::Marks marks) {
   if (marks_.empty() || !(marks_.back() == marks)) marks_.push_back(std::move(marks));
   const auto number = static_cast<std::uint32_t>(marks_.size() - 1);
 
-  Id id = at_or_before(address);
   segments_[id].marks = number;
   const Id previous = segments_[id].previous;
   const Id next = segments_[id].next;
@@ -273,7 +276,8 @@ std::vector<Segments::Block> Segments::blocks() const {
   std::vector<Block> blocks;
   by_address_.visit([&](const AddressMap::Entry& entry) {
     const Segment& segment = segments_[entry.number];
-    if (segment.live()) blocks.push_back({segment.address, segment.asked, segment.request});
+    if (segment.live())
+      blocks.push_back({entry.number, segment.address, segment.asked, segment.request});
     return true;
   });
   return blocks;

@@ -21,10 +21,16 @@ namespace hipgraft::arena {
 
 class Segments {
  public:
+  using Id = std::uint32_t;  // of a segment, until it is taken, freed or joined
   struct Block {
+    Id id = 0;
     Address address = 0;
     Bytes asked = 0;            // as the program asked
     std::uint32_t request = 0;  // the caller's number
+  };
+  struct Spot {
+    Address address = 0;
+    Id id = 0;  // of the segment there
   };
 
   // Adds fresh bytes. `joins_previous`, `joins_next`: they may be used together with the bytes
@@ -33,19 +39,21 @@ class Segments {
 
   // Where bytes for a block of `bytes` may be taken: the lowest address in a span that is at most
   // an eighth larger, else the lowest that fits. Keeps large spans whole for large blocks.
-  std::optional<Address> find(Bytes bytes, const Asker& asker) const;
-  // May all of the extent be used?
-  bool usable(Extent extent, const Asker& asker) const;
+  std::optional<Spot> find(Bytes bytes, const Asker& asker) const;
+  // The spot at the extent's address, if all its bytes may be used.
+  std::optional<Spot> usable(Extent extent, const Asker& asker) const;
   // How many bytes just before `end`, where an extent ends, may be used.
   Bytes usable_before(Address end, const Asker& asker) const;
 
+  // The spot at an address whose bytes are free.
+  Spot spot_at(Address address) const { return {address, at_or_before(address)}; }
   // Makes a block of bytes that are usable.
-  void take(Extent extent, Bytes asked, std::uint32_t request);
+  void take(Spot spot, Bytes bytes, Bytes asked, std::uint32_t request);
   // The block that begins at, or lies around, the address.
   std::optional<Block> block_at(Address address) const;
   std::optional<Block> block_around(Address address) const;
-  // Frees the block that begins at `address`. Returns where in marks() its marks are.
-  std::uint32_t free(Address address, dag::Marks marks);
+  // Frees a block. Returns where in marks() its marks are.
+  std::uint32_t free(Id block, dag::Marks marks);
   const std::vector<dag::Marks>& marks() const { return marks_; }
 
   std::vector<Block> blocks() const;  // by address
@@ -55,7 +63,6 @@ class Segments {
   void clear();
 
  private:
-  using Id = std::uint32_t;
   static constexpr Id kNone = ~Id{0};
   // What a segment is when it does not have marks.
   static constexpr std::uint32_t kLive = ~std::uint32_t{0};
@@ -89,10 +96,10 @@ class Segments {
   void file_span(Id first, Id last);
   void unfile_span(Id first);
   // The lowest address of `bytes` usable ones in the span.
-  std::optional<Address> fit(Id first, Bytes bytes, const Asker& asker) const;
+  std::optional<Spot> fit(Id first, Bytes bytes, const Asker& asker) const;
   // The lowest fit in the spans of one class that are at most `most` bytes, if before `best`.
   void search_class(std::size_t size_class, Bytes bytes, Bytes most, const Asker& asker,
-                    std::optional<Address>& best) const;
+                    std::optional<Spot>& best) const;
   Bytes fresh_part(Id id) const { return segments_[id].marks == kFresh ? segments_[id].bytes : 0; }
 
   std::vector<Segment> segments_;

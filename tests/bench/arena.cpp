@@ -227,7 +227,7 @@ class Cost {
   double finish_ms = 0;
 
  private:
-  static constexpr std::size_t kBatch = 8;
+  static constexpr std::size_t kBatch = 16;
   std::size_t live_;
   std::size_t streams_;
   Clock::time_point begun_finish;
@@ -246,8 +246,8 @@ void measure_costs() {
   for (const std::size_t live : {100, 1000, 10000}) {
     for (const std::size_t streams : {1, 4}) {
       Cost cost(live, streams);
-      // 3,000 requests are few enough for a packed plan.
-      const std::size_t rounds = live <= 1000 ? 125 : 2000;
+      // Up to 1,000 live blocks there are few enough requests for a packed plan.
+      const std::size_t rounds = live <= 1000 ? 120 : 1000;
       const arena::PlanRef plan = cost.measure(rounds, nullptr);
       print_cost("no", live, streams, cost);
       cost.measure(rounds, plan);
