@@ -74,6 +74,11 @@ std::optional<Extent> Chunks::take(Bytes bytes, Fences& fences) {
   return std::nullopt;
 }
 
+bool Chunks::has_room(Bytes bytes) const {
+  return std::any_of(idle_.begin(), idle_.end(),
+                     [&](const Idle& idle) { return idle.extent.bytes >= bytes; });
+}
+
 bool Chunks::take_behind(Address address, Bytes bytes, Fences& fences) {
   const auto idle = std::lower_bound(
       idle_.begin(), idle_.end(), address,

@@ -43,6 +43,8 @@ class Chunks {
   // Takes `bytes` nobody holds, at the lowest address that fits. Adds to `fences` what must be
   // waited for before they are used. Nothing when no chunk has room.
   std::optional<Extent> take(Bytes bytes, Fences& fences);
+  // Would take(bytes) succeed?
+  bool has_room(Bytes bytes) const;
   // Takes exactly the bytes from `address` on, if nobody holds them and they are in the chunk that
   // holds the byte before `address`: extents never cross from one chunk into the next.
   bool take_behind(Address address, Bytes bytes, Fences& fences);

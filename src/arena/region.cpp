@@ -3,13 +3,6 @@
 #include <algorithm>
 
 namespace hipgraft::arena {
-namespace {
-
-// Good fit: the lowest address that wastes at most an eighth of the run, else the lowest that fits.
-// Neither best nor first fit is better on all graphs; this keeps large runs whole for large blocks.
-bool fits_well(Bytes bytes, Bytes run) { return run - bytes <= run / 8; }
-
-}  // namespace
 
 bool OrderedReuse::usable(const dag::Marks& freed_at, const dag::Frontier& frontier) const {
   if (freed_at.never) return false;
@@ -17,121 +10,134 @@ bool OrderedReuse::usable(const dag::Marks& freed_at, const dag::Frontier& front
                      [&](dag::Place place) { return frontier.covers(place); });
 }
 
-std::vector<Region::Run> Region::usable_runs(const dag::Frontier& frontier) const {
-  std::vector<Run> runs;
-  for (std::size_t i = 0; i < freed_.size(); ++i) {
-    const Freed& freed = freed_[i];
-    if (!rule_.usable(freed.marks, frontier)) continue;
-    Run* last = runs.empty() ? nullptr : &runs.back();
-    if (last != nullptr && last->extent.end() == freed.extent.address &&
-        chunks_.chunk_at(last->extent.address).address ==
-            chunks_.chunk_at(freed.extent.address).address) {
-      ++last->count;
-      last->extent.bytes += freed.extent.bytes;
-      continue;
-    }
-    runs.push_back(Run{i, 1, freed.extent});
+// Extents of one chunk that touch are one; none crosses into the next chunk.
+void Region::own(Extent extent) {
+  const Extent chunk = chunks_.chunk_at(extent.address);
+  const auto next = std::lower_bound(
+      extents_.begin(), extents_.end(), extent.address,
+      [](const Extent& other, Address address) { return other.address < address; });
+  const bool joins_previous = next != extents_.begin() && (next - 1)->end() == extent.address &&
+                              (next - 1)->address >= chunk.address;
+  const bool joins_next =
+      next != extents_.end() && next->address == extent.end() && next->address < chunk.end();
+  segments_.add(extent, joins_previous, joins_next);
+  if (joins_previous) {
+    (next - 1)->bytes += extent.bytes + (joins_next ? next->bytes : 0);
+    if (joins_next) extents_.erase(next);
+  } else if (joins_next) {
+    *next = {extent.address, extent.bytes + next->bytes};
+  } else {
+    extents_.insert(next, extent);
   }
-  return runs;
 }
 
-// Takes `bytes` from the start of the run; what is left of the last segment keeps its marks.
-void Region::consume(const Run& run, Bytes bytes) {
-  Bytes left = bytes;
-  std::size_t whole = 0;
-  while (whole < run.count && freed_[run.first + whole].extent.bytes <= left) {
-    left -= freed_[run.first + whole].extent.bytes;
-    ++whole;
-  }
-  if (left != 0) {
-    Extent& partial = freed_[run.first + whole].extent;
-    partial.address += left;
-    partial.bytes -= left;
-  }
-  const auto from = freed_.begin() + static_cast<std::ptrdiff_t>(run.first);
-  freed_.erase(from, from + static_cast<std::ptrdiff_t>(whole));
+std::optional<Segments::Spot> Region::take_fresh(Bytes bytes) {
+  const std::optional<Extent> fresh = chunks_.take(bytes, fences_);
+  if (!fresh) return std::nullopt;
+  own(*fresh);
+  return segments_.spot_at(fresh->address);
 }
 
-std::optional<Address> Region::place_in_run(const std::vector<Run>& runs, Bytes bytes) {
-  const Run* chosen = nullptr;
-  for (const Run& run : runs) {
-    if (run.extent.bytes < bytes) continue;
-    if (chosen == nullptr) chosen = &run;
-    if (fits_well(bytes, run.extent.bytes)) {
-      chosen = &run;
-      break;
-    }
+// A plan that is wrong from the start is not worth its bytes. False when no chunk has room.
+bool Region::reserve_plan(Bytes first) {
+  if (plan_ == nullptr || plan_start_) return true;
+  if (plan_->blocks.empty() || plan_->blocks[0].bytes != first) {
+    plan_.reset();
+    return true;
   }
-  if (chosen == nullptr) return std::nullopt;
-  const Address address = chosen->extent.address;
-  consume(*chosen, bytes);
-  return address;
+  const std::optional<Segments::Spot> start = take_fresh(plan_->total);
+  if (start) plan_start_ = start->address;
+  return start.has_value();
 }
 
-// Grows the largest run that ends where unheld bytes begin, so that the fewest new bytes are used.
-std::optional<Address> Region::extend_run(const std::vector<Run>& runs, Bytes bytes) {
-  std::vector<Run> by_size(runs);
-  std::stable_sort(by_size.begin(), by_size.end(),
-                   [](const Run& a, const Run& b) { return a.extent.bytes > b.extent.bytes; });
-  for (const Run& run : by_size) {
-    const Bytes missing = bytes - run.extent.bytes;
-    if (!chunks_.take_behind(run.extent.end(), missing, fences_)) continue;
-    own({run.extent.end(), missing});
-    consume(run, run.extent.bytes);
-    return run.extent.address;
+std::optional<Segments::Spot> Region::planned(Bytes bytes, const Asker& asker) const {
+  if (plan_ == nullptr || requests_ >= plan_->blocks.size()) return std::nullopt;
+  const Plan::Block& block = plan_->blocks[requests_];
+  if (block.bytes != bytes) return std::nullopt;
+  return segments_.usable(Extent{*plan_start_ + block.offset, bytes}, asker);
+}
+
+// Grows the largest usable end of an extent behind which nobody holds the bytes, so that the fewest
+// new bytes are used.
+std::optional<Segments::Spot> Region::grow_tail(Bytes bytes, const Asker& asker) {
+  std::vector<Extent> tails;
+  for (const Extent& extent : extents_) {
+    const Bytes usable = segments_.usable_before(extent.end(), asker);
+    if (usable != 0) tails.push_back({extent.end() - usable, usable});
+  }
+  std::stable_sort(tails.begin(), tails.end(),
+                   [](const Extent& a, const Extent& b) { return a.bytes > b.bytes; });
+  for (const Extent& tail : tails) {
+    const Bytes missing = bytes - tail.bytes;
+    if (!chunks_.take_behind(tail.end(), missing, fences_)) continue;
+    own({tail.end(), missing});
+    return segments_.spot_at(tail.address);
   }
   return std::nullopt;
 }
 
-void Region::own(Extent extent) {
-  const auto before = std::find_if(extents_.begin(), extents_.end(), [&](const Extent& other) {
-    return other.end() == extent.address &&
-           chunks_.chunk_at(other.address).address == chunks_.chunk_at(extent.address).address;
-  });
-  if (before != extents_.end()) {
-    before->bytes += extent.bytes;
-    return;
-  }
-  extents_.push_back(extent);
-}
-
 std::optional<Address> Region::allocate(Bytes asked, const dag::Frontier& frontier) {
   const Bytes bytes = round_up(asked, kAlignment);
-  const std::vector<Run> runs = usable_runs(frontier);
-  std::optional<Address> address = place_in_run(runs, bytes);
-  if (!address) address = extend_run(runs, bytes);
-  if (!address) {
-    const std::optional<Extent> fresh = chunks_.take(bytes, fences_);
-    if (!fresh) return std::nullopt;
-    own(*fresh);
-    address = fresh->address;
+  if (!reserve_plan(bytes)) return std::nullopt;
+  const Asker asker{rule_, frontier};
+  std::optional<Segments::Spot> spot = planned(bytes, asker);
+  if (spot) {
+    ++followed_;
+  } else {
+    spot = segments_.find(bytes, asker);
   }
-  live_.emplace(*address, asked);
+  if (!spot) spot = grow_tail(bytes, asker);
+  if (!spot) spot = take_fresh(bytes);
+  if (!spot) return std::nullopt;
+
+  segments_.take(*spot, bytes, asked, history_.allocated({spot->address, bytes}, frontier));
+  ++requests_;
   live_bytes_ += bytes;
   peak_ = std::max(peak_, live_bytes_);
-  return address;
+  return spot->address;
 }
 
-void Region::add_freed(Extent extent, dag::Marks marks) {
-  const auto next = std::lower_bound(
-      freed_.begin(), freed_.end(), extent.address,
-      [](const Freed& other, Address value) { return other.extent.address < value; });
-  freed_.insert(next, Freed{extent, std::move(marks)});
+Bytes Region::needed(Bytes bytes) const {
+  const Bytes rounded = round_up(bytes, kAlignment);
+  const bool reserves = plan_ != nullptr && !plan_start_;
+  return reserves ? std::max(rounded, plan_->total) : rounded;
 }
 
 void Region::adopt(Extent freed, dag::Marks marks) {
+  constexpr std::uint32_t kNoRequest = ~std::uint32_t{0};
   own(freed);
-  add_freed(freed, std::move(marks));
+  segments_.take(segments_.spot_at(freed.address), freed.bytes, freed.bytes, kNoRequest);
+  segments_.free(segments_.block_at(freed.address)->id, std::move(marks));
 }
 
 bool Region::free(Address address, dag::Marks marks) {
-  const auto block = live_.find(address);
-  if (block == live_.end()) return false;
-  const Extent extent{address, round_up(block->second, kAlignment)};
-  live_.erase(block);
-  live_bytes_ -= extent.bytes;
-  add_freed(extent, std::move(marks));
+  const std::optional<Segments::Block> block = segments_.block_at(address);
+  if (!block) return false;
+  history_.freed(block->request, segments_.free(block->id, std::move(marks)));
+  live_bytes_ -= round_up(block->asked, kAlignment);
   return true;
+}
+
+PlanRef Region::finish() {
+  for (const Extent& unused : segments_.drop_fresh()) {
+    const auto extent = std::upper_bound(
+        extents_.begin(), extents_.end(), unused.address,
+        [](Address address, const Extent& other) { return address < other.address; });
+    Extent& before = *(extent - 1);
+    const Extent after{unused.end(), before.end() - unused.end()};
+    before.bytes = unused.address - before.address;
+    if (after.bytes != 0) extents_.insert(extent, after);
+    chunks_.give_back(unused, fences_);
+  }
+  std::erase_if(extents_, [](const Extent& extent) { return extent.bytes == 0; });
+  if (requests_ == 0) return nullptr;
+  const bool kept = plan_ != nullptr && followed_ == plan_->blocks.size() && followed_ == requests_;
+  PlanRef plan =
+      kept ? plan_
+           : std::make_shared<const Plan>(history_.plan(rule_, segments_.marks(), extents_, peak_));
+  plan_.reset();
+  history_ = {};
+  return plan;
 }
 
 void Region::release(const Fences& fences) {
@@ -141,23 +147,26 @@ void Region::release(const Fences& fences) {
 
 void Region::forget() {
   extents_.clear();
-  freed_.clear();
-  live_.clear();
+  segments_.clear();
 }
 
 std::vector<Region::Live> Region::live() const {
-  std::vector<Live> blocks;
-  blocks.reserve(live_.size());
-  for (const auto& [address, bytes] : live_) blocks.push_back({address, bytes});
-  std::sort(blocks.begin(), blocks.end(),
-            [](const Live& a, const Live& b) { return a.address < b.address; });
-  return blocks;
+  std::vector<Live> live;
+  for (const Segments::Block& block : segments_.blocks())
+    live.push_back({block.address, block.asked});
+  return live;
+}
+
+std::optional<Region::Live> Region::around(Address inside) const {
+  const std::optional<Segments::Block> block = segments_.block_around(inside);
+  if (!block || inside - block->address >= block->asked) return std::nullopt;
+  return Live{block->address, block->asked};
 }
 
 Bytes Region::high_water() const {
   Bytes total = 0;
   for (const Extent& extent : extents_) total += extent.bytes;
-  return total;
+  return total - segments_.fresh_bytes();
 }
 
 }  // namespace hipgraft::arena

@@ -1,58 +1,42 @@
-// The blocks of one capture.
-//
-// A stream-ordered free promises that every use of the block precedes the free on its stream, that
-// is: precedes or is one of that stream's terminals at that moment (the marks). A block may take
-// over freed bytes only if the frontier of its stream covers all their marks: then every use of the
-// old block precedes every use of the new one in each order in which the graph may run.
-//
-// Freed segments are merged lazily: neighbours with different marks stay apart and are only used
-// together by a stream that may use each of them. A union of marks would be needlessly strict.
-// Not thread-safe.
+// The blocks of one capture: bytes taken from the chunks, and which of them a block may use
+// (reuse_rule.h) where (segments.h, plan.h). Not thread-safe.
 #pragma once
 
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "arena/chunks.h"
-#include "dag/mirror.h"
+#include "arena/plan.h"
+#include "arena/reuse_rule.h"
+#include "arena/segments.h"
 
 namespace hipgraft::arena {
 
-// The one rule that makes reuse safe, apart from where blocks are placed.
-class ReuseRule {
- public:
-  virtual bool usable(const dag::Marks& freed_at, const dag::Frontier& frontier) const = 0;
-
- protected:
-  ~ReuseRule() = default;
-};
-
-// Bytes are reused where the captured graph orders the old uses before the new ones.
-class OrderedReuse final : public ReuseRule {
- public:
-  bool usable(const dag::Marks& freed_at, const dag::Frontier& frontier) const override;
-};
-
-// No byte is handed out twice.
-class NoReuse final : public ReuseRule {
- public:
-  bool usable(const dag::Marks&, const dag::Frontier&) const override { return false; }
-};
-
 class Region {
  public:
-  Region(Chunks& chunks, const ReuseRule& rule) : chunks_(chunks), rule_(rule) {}
+  // `plan`: what finish() of a region for the same program returned; may be null.
+  Region(Chunks& chunks, const ReuseRule& rule, PlanRef plan = nullptr)
+      : chunks_(chunks), rule_(rule), plan_(std::move(plan)) {}
 
   // Places a block of `bytes` (not 0) for the stream with this frontier. Nothing when no chunk has
-  // room: add one of at least round_up(bytes, kAlignment) and call again.
+  // room: add one of at least needed(bytes) and call again.
   std::optional<Address> allocate(Bytes bytes, const dag::Frontier& frontier);
+  // The room that must be in one piece for allocate(bytes) to succeed for certain: that of the
+  // whole plan if none of it has been used yet.
+  Bytes needed(Bytes bytes) const;
+  // For callers that cannot get as much as the plan needs: further requests do without.
+  void drop_plan() { plan_.reset(); }
 
   // Takes over bytes that nobody else holds, as if a block had been allocated there and freed.
   void adopt(Extent freed, dag::Marks marks);
 
   // Frees the block at `address`; false when none is alive there.
   bool free(Address address, dag::Marks marks);
+
+  // All requests have been made: allocate must not be called again. Gives bytes that no block has
+  // used back to the chunks, and returns the plan for the next capture of the same program: the
+  // same one if it was followed to the end; null when nothing was asked for. Call once.
+  PlanRef finish();
 
   // Gives everything back to the chunks.
   void release(const Fences& fences);
@@ -66,36 +50,30 @@ class Region {
     Address address = 0;
     Bytes bytes = 0;  // as asked
   };
-  std::vector<Live> live() const;
+  std::vector<Live> live() const;  // by address
+  // The live block that contains the address, of whose bytes those count that were asked for.
+  std::optional<Live> around(Address inside) const;
 
   Bytes high_water() const;                  // bytes of distinct addresses handed out
   Bytes peak_live() const { return peak_; }  // most bytes alive at once, in the order of the calls
-  const std::vector<Extent>& extents() const { return extents_; }
+  const std::vector<Extent>& extents() const { return extents_; }  // by address
 
  private:
-  struct Freed {
-    Extent extent;
-    dag::Marks marks;
-  };
-  // A run of adjacent freed segments that the asking stream may use together.
-  struct Run {
-    std::size_t first = 0;
-    std::size_t count = 0;
-    Extent extent;
-  };
-
-  std::vector<Run> usable_runs(const dag::Frontier& frontier) const;
-  std::optional<Address> place_in_run(const std::vector<Run>& runs, Bytes bytes);
-  std::optional<Address> extend_run(const std::vector<Run>& runs, Bytes bytes);
-  void consume(const Run& run, Bytes bytes);
+  bool reserve_plan(Bytes first);
+  std::optional<Segments::Spot> planned(Bytes bytes, const Asker& asker) const;
+  std::optional<Segments::Spot> grow_tail(Bytes bytes, const Asker& asker);
+  std::optional<Segments::Spot> take_fresh(Bytes bytes);
   void own(Extent extent);
-  void add_freed(Extent extent, dag::Marks marks);
 
   Chunks& chunks_;  // outlives the region
   const ReuseRule& rule_;
-  std::vector<Freed> freed_;     // by address
-  std::vector<Extent> extents_;  // all bytes taken from the chunks
-  std::unordered_map<Address, Bytes> live_;
+  PlanRef plan_;
+  std::optional<Address> plan_start_;  // once its bytes are reserved
+  std::size_t requests_ = 0;
+  std::size_t followed_ = 0;  // requests that were placed as planned
+  History history_;
+  Segments segments_;
+  std::vector<Extent> extents_;  // all bytes taken from the chunks; by address
   Fences fences_;
   Bytes live_bytes_ = 0;
   Bytes peak_ = 0;

@@ -4,18 +4,18 @@
 
 namespace hipgraft::dag {
 
-void Mirror::raise(std::vector<std::uint32_t>& clock, Place place) {
+void Mirror::raise(Clock& clock, Place place) {
   if (place.index == 0) return;
-  if (clock.size() <= place.chain) clock.resize(place.chain + 1, 0);
+  clock.grow_to(place.chain + 1);
   clock[place.chain] = std::max(clock[place.chain], place.index);
 }
 
-std::vector<std::uint32_t> Mirror::merged_clock(std::span<const NodeId> nodes) const {
-  std::vector<std::uint32_t> merged;
+Clock Mirror::merged_clock(std::span<const NodeId> nodes) const {
+  Clock merged;
   for (const NodeId id : nodes) {
     const Node& node = at(id);
-    const std::vector<std::uint32_t>& clock = clocks_[node.clock];
-    if (merged.size() < clock.size()) merged.resize(clock.size(), 0);
+    const Clock& clock = clocks_[node.clock];
+    merged.grow_to(clock.size());
     for (std::size_t chain = 0; chain < clock.size(); ++chain) {
       merged[chain] = std::max(merged[chain], clock[chain]);
     }
@@ -26,7 +26,7 @@ std::vector<std::uint32_t> Mirror::merged_clock(std::span<const NodeId> nodes) c
 
 // A chain may be extended by any node that its last node precedes, a child or not: side streams
 // that come and go then share a few chains.
-Place Mirror::place_behind(const std::vector<std::uint32_t>& clock) {
+Place Mirror::place_behind(const Clock& clock) {
   for (std::uint32_t chain = 0; chain < clock.size(); ++chain) {
     if (clock[chain] == chain_length_[chain]) return {chain, ++chain_length_[chain]};
   }
@@ -48,7 +48,7 @@ void Mirror::add(NodeId node, std::span<const NodeId> dependencies) {
       return;
     }
   }
-  std::vector<std::uint32_t> clock = merged_clock(dependencies);
+  Clock clock = merged_clock(dependencies);
   const Place place = place_behind(clock);
   nodes_.emplace(node, Node{place, static_cast<std::uint32_t>(clocks_.size())});
   clocks_.push_back(std::move(clock));

@@ -15,6 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "util/small_vector.h"
+
 namespace hipgraft::dag {
 
 using NodeId = std::uint64_t;  // the runtime's node handle, never dereferenced
@@ -27,23 +29,27 @@ struct Place {
 
 // The nodes that all uses of a freed block precede or are: the terminals of the freeing stream.
 struct Marks {
-  std::vector<Place> places;
+  util::SmallVector<Place, 2> places;
   bool never = false;  // order unknown: no node of this capture may count on it
   bool operator==(const Marks&) const = default;
 };
+
+// By chain: the last index that precedes. Few captures have more chains than need no heap.
+using Clock = util::SmallVector<std::uint32_t, 8>;
 
 // What precedes everything that a stream captures from now on.
 class Frontier {
  public:
   Frontier() = default;
-  explicit Frontier(std::vector<std::uint32_t> clock) : clock_(std::move(clock)) {}
+  explicit Frontier(Clock clock) : clock_(std::move(clock)) {}
 
   bool covers(Place place) const {
     return place.chain < clock_.size() && clock_[place.chain] >= place.index;
   }
+  bool operator==(const Frontier&) const = default;
 
  private:
-  std::vector<std::uint32_t> clock_;  // by chain: the last index covered
+  Clock clock_;
 };
 
 // Not thread-safe: whoever shares a mirror locks around it.
@@ -71,15 +77,15 @@ class Mirror {
   };
 
   const Node& at(NodeId node) const { return nodes_.find(node)->second; }
-  std::vector<std::uint32_t> merged_clock(std::span<const NodeId> nodes) const;
-  static void raise(std::vector<std::uint32_t>& clock, Place place);
+  Clock merged_clock(std::span<const NodeId> nodes) const;
+  static void raise(Clock& clock, Place place);
   bool ends_chain(Place place) const {
     return place.index != 0 && chain_length_[place.chain] == place.index;
   }
-  Place place_behind(const std::vector<std::uint32_t>& clock);
+  Place place_behind(const Clock& clock);
 
   std::unordered_map<NodeId, Node> nodes_;
-  std::vector<std::vector<std::uint32_t>> clocks_;
+  std::vector<Clock> clocks_;
   std::vector<std::uint32_t> chain_length_;
   bool all_placed_ = true;
 };
