@@ -7,6 +7,7 @@
 #include "capture/beside.h"
 #include "capture/host_blocks.h"
 #include "capture/ordering.h"
+#include "capture/plans.h"
 #include "capture/pools.h"
 #include "capture/records.h"
 #include "capture/session.h"
@@ -52,11 +53,13 @@ void count_foreign_free(Session& session) {
   if (served) count_fallback(session.arena, kReason);
 }
 
-MemoryRef memory_on(Session& session, int device) {
+// With the lock held. `first`: bytes of the request that it is made for.
+MemoryRef memory_on(Session& session, int device, std::size_t first) {
   for (const MemoryRef& memory : session.own) {
     if (memory->device == device) return memory;
   }
-  auto memory = std::make_shared<Memory>(device, state().device(device).chunks, reuse_rule());
+  auto memory = std::make_shared<Memory>(device, state().device(device).chunks, reuse_rule(),
+                                         plan_for(session.begun.caller, device, first));
   session.own.push_back(memory);
   session.holder.memories.push_back(memory);
   return memory;
@@ -66,7 +69,7 @@ MemoryRef memory_on(Session& session, int device) {
 std::optional<Address> place(Session& session, int device, std::size_t bytes,
                              const std::vector<dag::NodeId>& terminals) {
   State& s = state();
-  const MemoryRef memory = memory_on(session, device);
+  const MemoryRef memory = memory_on(session, device, bytes);
   const std::optional<Address> address =
       memory->region.allocate(bytes, session.mirror.frontier(terminals));
   if (!address) return std::nullopt;
@@ -94,7 +97,7 @@ void widen_arena(arena::Extent chunk) {
 
 // Gets a chunk that a block of `bytes` fits into. False when there is none to be had; `why` says
 // so.
-bool grow(Session& session, int device, std::size_t bytes, std::string& why) {
+bool grow(int device, std::size_t bytes, std::string& why) {
   State& s = state();
   const std::uint64_t needed = arena::round_up(bytes, 4096);
   std::uint64_t size = 0;
@@ -118,7 +121,6 @@ bool grow(Session& session, int device, std::size_t bytes, std::string& why) {
   const std::lock_guard lock(s.mutex);
   s.device(device).chunks.add({address, size});
   widen_arena({address, size});
-  ++session.arena.grown_in_capture;
   return true;
 }
 
@@ -126,13 +128,24 @@ bool grow(Session& session, int device, std::size_t bytes, std::string& why) {
 std::optional<Address> place_or_grow(Call call, const Position& at, int device, std::size_t bytes) {
   Session& session = *at.session;
   for (;;) {
+    std::size_t needed = 0;
     {
       const std::lock_guard lock(state().mutex);
       if (const auto address = place(session, device, bytes, at.terminals)) return address;
+      needed = memory_on(session, device, bytes)->region.needed(bytes);
     }
     std::string why;
-    if (grow(session, device, bytes, why)) continue;
+    if (grow(device, needed, why)) {
+      const std::lock_guard lock(state().mutex);
+      ++session.arena.grown_in_capture;
+      continue;
+    }
     if (trim(Trim::all)) continue;  // what nobody uses made room
+    if (needed > arena::round_up(bytes, arena::kAlignment)) {
+      const std::lock_guard lock(state().mutex);
+      memory_on(session, device, bytes)->region.drop_plan();
+      continue;
+    }
     note_first_cause(session, call, hipErrorOutOfMemory,
                      fmt::format("{} were asked for but {}", util::human_size(bytes), why));
     return std::nullopt;
@@ -323,6 +336,24 @@ Answer allocate(Call call, void** pointer, std::size_t bytes, hipStream_t stream
   return hipSuccess;
 }
 
+void reserve(Call call, hipStream_t stream) {
+  State& s = state();
+  if (options().arena == config::Arena::off) return;
+  {
+    const std::lock_guard lock(s.mutex);
+    if (s.plans.empty()) return;
+  }
+  const int device = runtime::device_of(stream);
+  std::uint64_t bytes = 0;
+  {
+    const std::lock_guard lock(s.mutex);
+    bytes = expected_bytes(call.caller, device);
+    if (bytes == 0 || s.device(device).chunks.has_room(bytes)) return;
+  }
+  std::string why;  // does not matter: the capture may still find room
+  grow(device, bytes, why);
+}
+
 Answer free_on_stream(void* pointer, hipStream_t stream) {
   if (pointer == nullptr) return std::nullopt;
   State& s = state();
@@ -429,7 +460,7 @@ void adopt(Session& session, int device, arena::Extent freed, const dag::Marks& 
   State& s = state();
   s.device(device).chunks.add_held(freed);
   widen_arena(freed);
-  memory_on(session, device)->region.adopt(freed, marks);
+  memory_on(session, device, freed.bytes)->region.adopt(freed, marks);
 }
 
 std::uint64_t idle_bytes(int device) {

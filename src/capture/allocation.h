@@ -12,6 +12,10 @@ namespace hipgraft::capture {
 Answer allocate(Call call, void** pointer, std::size_t bytes, abi::hipStream_t stream,
                 abi::hipMemPool_t pool);
 
+// A capture is about to begin: sees to it that what the former one from the same place needed is
+// there, so that nothing has to be got from the runtime while it runs.
+void reserve(Call call, abi::hipStream_t stream);
+
 // hipFreeAsync.
 Answer free_on_stream(void* pointer, abi::hipStream_t stream);
 

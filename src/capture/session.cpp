@@ -6,6 +6,7 @@
 #include "capture/census.h"
 #include "capture/handles.h"
 #include "capture/ordering.h"
+#include "capture/plans.h"
 #include "capture/records.h"
 #include "runtime/calls.h"
 #include "runtime/last_error.h"
@@ -153,6 +154,9 @@ hipError_t end_active(Call call, const SessionRef& session, const runtime::Captu
     record_capture(*session, report::Status::broken, {});
     drop_memory(*session);
     return result;
+  }
+  for (const MemoryRef& memory : session->own) {
+    keep_plan(session->begun.caller, memory->device, memory->region.finish());
   }
   session->holder.record = record_capture(*session, report::Status::ok, census);
   for (const MemoryRef& memory : session->own) {

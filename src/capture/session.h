@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "capture/allocation.h"
 #include "capture/ordering.h"
 #include "capture/state.h"
 
@@ -77,6 +78,7 @@ abi::hipError_t begin_capture(Call call, abi::hipStream_t stream, abi::hipStream
     return begin(mode);
   }
   seal_for_capture(stream);
+  reserve(call, stream);
   const abi::hipError_t result = begin(abi::hipStreamCaptureModeRelaxed);
   if (result == abi::hipSuccess) detail::began(call, stream, mode);
   return result;

@@ -17,6 +17,7 @@
 
 #include "abi/types.h"
 #include "arena/chunks.h"
+#include "arena/plan.h"
 #include "arena/region.h"
 #include "config/options.h"
 #include "dag/mirror.h"
@@ -62,8 +63,8 @@ StreamKey key_of(abi::hipStream_t stream);
 // the program has not freed; its bytes then go back to the chunks, with the fences that say which
 // streams may still be running launches that use them.
 struct Memory : std::enable_shared_from_this<Memory> {
-  Memory(int on, arena::Chunks& chunks, const arena::ReuseRule& rule)
-      : device(on), region(chunks, rule) {}
+  Memory(int on, arena::Chunks& chunks, const arena::ReuseRule& rule, arena::PlanRef plan)
+      : device(on), region(chunks, rule, std::move(plan)) {}
   ~Memory();  // under the lock, like all of State
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
@@ -181,6 +182,8 @@ struct State {
   std::deque<std::atomic<int>> issuing;  // by timeline: launches that are being issued now
   std::map<StreamKey, arena::Fence> timeline_of;
   std::vector<FreeBeside> frees_beside;
+  // By call site and device; see plans.h.
+  std::map<std::pair<const void*, int>, std::vector<arena::PlanRef>> plans;
   std::map<abi::hipMemPool_t, Pool> pools;  // that the program has made
   bool ordering = false;                    // a thread is recording or waiting for our events
   std::vector<RecordRef> records;

@@ -335,6 +335,61 @@ TEST_CASE("a free node may free the block of another graph") {
   }
 }
 
+// --- captures from one place again -----------------------------------------------------------
+
+namespace {
+
+struct Recaptured {
+  apps::Graph graph;
+  std::vector<void*> blocks;
+  bool grown = false;  // memory was got from the runtime while it captured
+};
+
+// Always from the same place.
+Recaptured recapture(hipStream_t stream) {
+  Recaptured result;
+  HIP_CHECK(hipStreamBeginCapture(stream, hipStreamCaptureModeGlobal));
+  const std::uint64_t held = agent_device_bytes();
+  for (const int megabytes : {3, 1, 2, 5}) {
+    result.blocks.push_back(
+        allocate_async<char>(static_cast<std::size_t>(megabytes) << 20, stream));
+    if (megabytes != 1) HIP_CHECK(hipFreeAsync(result.blocks.back(), stream));
+  }
+  HIP_CHECK(hipFreeAsync(result.blocks.at(1), stream));
+  result.grown = agent_device_bytes() != held;
+  hipGraph_t graph = nullptr;
+  HIP_CHECK(hipStreamEndCapture(stream, &graph));
+  result.graph = apps::Graph(graph);
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("the next capture of a place gets its memory before it begins") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  return_idle_memory();
+  const Recaptured first = recapture(stream.get());
+  CHECK(first.grown);
+  const std::uint64_t held = agent_device_bytes();
+  const Recaptured second = recapture(stream.get());
+  CHECK_FALSE(second.grown);
+  CHECK(agent_device_bytes() > held);
+  CHECK(second.blocks != first.blocks);
+}
+
+TEST_CASE("the next capture of a place gets the same addresses when the former graph is dead") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  recapture(stream.get());
+  const std::vector<void*> planned = recapture(stream.get()).blocks;
+  const std::uint64_t held = agent_device_bytes();
+  for (int i = 0; i < 3; ++i) {
+    const Recaptured again = recapture(stream.get());
+    CHECK(again.blocks == planned);
+    CHECK_FALSE(again.grown);
+    CHECK(agent_device_bytes() == held);
+  }
+}
+
 // --- idle memory
 // -----------------------------------------------------------------------------------
 
