@@ -359,7 +359,7 @@ Answer free_on_stream(void* pointer, hipStream_t stream) {
   State& s = state();
   const bool ours = in_arena(pointer);
   if (!ours && s.live_sessions.load(std::memory_order_acquire) == 0) return std::nullopt;
-  const std::optional<Position> at = position(stream);
+  std::optional<Position> at = position(stream);
   if (!ours) {
     const Answer freed = free_host_block(pointer, &stream);
     if (!freed && at) count_foreign_free(*at->session);
@@ -368,10 +368,13 @@ Answer free_on_stream(void* pointer, hipStream_t stream) {
   if (!at && invalidated(stream)) return runtime::answer(hipErrorStreamCaptureInvalidated);
   const auto address = reinterpret_cast<Address>(pointer);
   if (!at) return free_escaped(address, stream) ? hipSuccess : answer_dead(pointer);
-  const SessionRef& session = at->session;
-  poison(*session, pointer, own_block(*session, address), kFreedPoison, stream);
-  return free_behind(*session, address, marks_of(session, stream)) ? hipSuccess
-                                                                   : answer_dead(pointer);
+  Session& session = *at->session;
+  if (options().arena == config::Arena::poison) {
+    poison(session, pointer, own_block(session, address), kFreedPoison, stream);
+    at = position(stream);
+  }
+  const bool freed = at && free_behind(session, address, marks_of(*at));
+  return freed ? hipSuccess : answer_dead(pointer);
 }
 
 Answer free_by_node(hipGraphNode_t* node, hipGraph_t graph, const hipGraphNode_t* dependencies,

@@ -42,10 +42,30 @@ bool take_out(const SessionRef& session) {
   return true;
 }
 
+// Adds a node whose dependencies are known, as those of most nodes are that are met for the first
+// time. False if that was not the whole story.
+bool learn_one(Session& session, dag::NodeId node) {
+  State& s = state();
+  std::vector<dag::NodeId> dependencies;
+  {
+    const std::lock_guard lock(s.mutex);
+    if (session.mirror.knows(node)) return true;
+  }
+  if (!runtime::dependencies_of(node, dependencies)) return false;
+  const std::lock_guard lock(s.mutex);
+  const bool known = std::all_of(dependencies.begin(), dependencies.end(),
+                                 [&](dag::NodeId id) { return session.mirror.knows(id); });
+  if (known) session.mirror.add(node, dependencies);
+  return known;
+}
+
 // Teaches the mirror what precedes the terminals. The walk asks the runtime, so it holds no lock;
 // threads that walk at once learn the same.
 bool learn(Session& session, const std::vector<dag::NodeId>& terminals) {
   State& s = state();
+  const bool learnt = std::all_of(terminals.begin(), terminals.end(),
+                                  [&](dag::NodeId node) { return learn_one(session, node); });
+  if (learnt) return true;
   std::vector<dag::Seen> seen;
   const auto knows = [&](dag::NodeId node) {
     const std::lock_guard lock(s.mutex);
@@ -172,6 +192,7 @@ hipError_t end_active(Call call, const SessionRef& session, const runtime::Captu
 
 std::optional<Position> position(hipStream_t stream) {
   if (state().live_sessions.load(std::memory_order_acquire) == 0) return std::nullopt;
+  const runtime::KeepLastError keep;
   runtime::CaptureView view = runtime::capture_of(stream);
   if (!view.active()) return std::nullopt;
   SessionRef session = find_session(view.id);
@@ -180,10 +201,13 @@ std::optional<Position> position(hipStream_t stream) {
   return Position{std::move(session), std::move(view.terminals), known};
 }
 
+dag::Marks marks_of(const Position& at) {
+  return marks_behind(*at.session, at.terminals, at.known);
+}
+
 dag::Marks marks_of(const SessionRef& session, hipStream_t stream) {
   const std::optional<Position> at = position(stream);
-  if (!at || at->session != session) return marks_of_all(session);
-  return marks_behind(*session, at->terminals, at->known);
+  return at && at->session == session ? marks_of(*at) : marks_of_all(session);
 }
 
 dag::Marks marks_of(const SessionRef& session, hipGraphNode_t node) {

@@ -38,6 +38,7 @@ abi::hipError_t wait_event(abi::hipStream_t stream, Wait wait);
 
 // What precedes a free in the stream's capture, or a free by the host: all that was captured so
 // far.
+dag::Marks marks_of(const Position& at);
 dag::Marks marks_of(const SessionRef& session, abi::hipStream_t stream);
 dag::Marks marks_of_all(const SessionRef& session);
 // What precedes a node of the session's graph, and the node.

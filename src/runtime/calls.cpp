@@ -97,25 +97,23 @@ void reset_invalidated(hipStream_t stream) {
 
 bool dependencies_of(std::uint64_t node, std::vector<std::uint64_t>& out) {
   const KeepLastError keep;
-  // Most nodes have one dependency: one call with room for a few answers usually suffices.
-  hipGraphNode_t few[4];
-  std::size_t count = 4;
-  std::size_t needed = 0;
-  if (real().hipGraphNodeGetDependencies(as_node(node), nullptr, &needed) != hipSuccess) {
+  // Most nodes have one dependency: one call with room for a few suffices. A full answer may be
+  // cut.
+  constexpr std::size_t kFew = 4;
+  hipGraphNode_t few[kFew];
+  std::size_t count = kFew;
+  if (real().hipGraphNodeGetDependencies(as_node(node), few, &count) != hipSuccess) return false;
+  if (count < kFew) {
+    for (std::size_t i = 0; i < count; ++i) out.push_back(as_id(few[i]));
+    return true;
+  }
+  if (real().hipGraphNodeGetDependencies(as_node(node), nullptr, &count) != hipSuccess)
+    return false;
+  std::vector<hipGraphNode_t> many(count);
+  if (real().hipGraphNodeGetDependencies(as_node(node), many.data(), &count) != hipSuccess) {
     return false;
   }
-  std::vector<hipGraphNode_t> many;
-  hipGraphNode_t* list = few;
-  if (needed > count) {
-    many.resize(needed);
-    list = many.data();
-  }
-  count = needed;
-  if (needed != 0 &&
-      real().hipGraphNodeGetDependencies(as_node(node), list, &count) != hipSuccess) {
-    return false;
-  }
-  for (std::size_t i = 0; i < count; ++i) out.push_back(as_id(list[i]));
+  for (std::size_t i = 0; i < count; ++i) out.push_back(as_id(many[i]));
   return true;
 }
 
@@ -312,6 +310,7 @@ int device_count() {
 }
 
 int device_of(hipStream_t stream) {
+  if (!several_devices()) return 0;
   const KeepLastError keep;
   hipDevice_t device = 0;
   if (real().hipStreamGetDevice != nullptr &&

@@ -10,6 +10,9 @@ namespace {
 // What the program should see while the runtime itself holds no error.
 constinit thread_local abi::hipError_t kept = abi::hipSuccess;
 
+// How many KeepLastError the thread is inside of: the outermost does the work.
+constinit thread_local int keeping = 0;
+
 }  // namespace
 
 abi::hipError_t take_last_error() {
@@ -30,9 +33,10 @@ abi::hipError_t answer(abi::hipError_t error) {
   return error;
 }
 
-KeepLastError::KeepLastError() : before_(peek_last_error()) {}
+KeepLastError::KeepLastError() : before_(keeping++ == 0 ? peek_last_error() : abi::hipSuccess) {}
 
 KeepLastError::~KeepLastError() {
+  if (--keeping != 0) return;
   if (peek_last_error() == before_) return;
   if (before_ == abi::hipSuccess) {
     take_last_error();

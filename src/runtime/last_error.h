@@ -19,7 +19,7 @@ abi::hipError_t peek_last_error();
 // hipgraft gives without the runtime.
 abi::hipError_t answer(abi::hipError_t error);
 
-// Around calls of our own: whatever they do to the last error is undone.
+// Around calls of our own: whatever they do to the last error is undone. May be nested.
 class KeepLastError {
  public:
   KeepLastError();

@@ -6,15 +6,14 @@
 //   LD_PRELOAD=libhipgraft.so launch-7.2 [ROUNDS]
 #include <hip/hip_runtime_api.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <string_view>
 #include <vector>
 
+#include "genuine.h"
 #include "hip_support.h"
-#include "runtime/loaded_objects.h"
+#include "statistics.h"
 
 namespace {
 
@@ -23,17 +22,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int kPairs = 24;
 constexpr int kNodes = 234;
 constexpr std::size_t kBytes = 4096;
-
-// The function in the runtime itself, whoever has put himself before it.
-template <class Function>
-Function* genuine(const char* name, Function*) {
-  for (const auto& object : hipgraft::runtime::loaded_objects()) {
-    if (std::string_view(object.file_name()).starts_with("libamdhip64")) {
-      return reinterpret_cast<Function*>(object.defined(name));
-    }
-  }
-  return nullptr;
-}
 
 // A chain of memsets on temporaries: those of `owned` if there are any, else allocated and freed by
 // the stream.
@@ -59,12 +47,6 @@ apps::Graph capture(hipStream_t stream, const std::vector<apps::DeviceMemory>& o
   return apps::Graph(graph);
 }
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 template <class Launch>
 double timed(Launch launch, hipGraphExec_t exec, hipStream_t stream) {
   const auto begun = Clock::now();
@@ -78,7 +60,7 @@ double timed(Launch launch, hipGraphExec_t exec, hipStream_t stream) {
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::atoi(argv[1]) : 4000;
-  auto* const direct = genuine("hipGraphLaunch", &hipGraphLaunch);
+  auto* const direct = bench::genuine("hipGraphLaunch", &hipGraphLaunch);
   if (direct == nullptr || rounds < 1) return 2;
   const apps::Stream stream = apps::make_non_blocking_stream();
   std::vector<apps::DeviceMemory> owned;
@@ -100,7 +82,8 @@ int main(int argc, char** argv) {
     ratios.push_back(times[0] / times[1]);
   }
   std::printf("hipgraft_us_median %.3f\nby_hand_us_median %.3f\nratio_of_medians %.4f\n",
-              median(through), median(past), median(through) / median(past));
-  std::printf("median_of_ratios %.4f\n", median(ratios));
+              bench::median(through), bench::median(past),
+              bench::median(through) / bench::median(past));
+  std::printf("median_of_ratios %.4f\n", bench::median(ratios));
   return 0;
 }
