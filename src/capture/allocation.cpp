@@ -274,6 +274,13 @@ Found free_unordered(Address address, int& device) {
   return Found::escaped;
 }
 
+// A free on a stream outside the capture that has allocated the block: nothing tells what of the
+// capture precedes it. False when no block of a capture is alive there.
+bool free_outside(Address address) {
+  const SessionRef session = capture_of_block(address);
+  return session != nullptr && free_behind(*session, address, {.places = {}, .never = true});
+}
+
 // The device that the request is for; nothing if it is better left to the runtime, `why` says why.
 std::optional<int> device_for(hipStream_t stream, hipMemPool_t handle, const char*& why) {
   if (handle == nullptr) return runtime::device_of(stream);
@@ -367,7 +374,10 @@ Answer free_on_stream(void* pointer, hipStream_t stream) {
   }
   if (!at && invalidated(stream)) return runtime::answer(hipErrorStreamCaptureInvalidated);
   const auto address = reinterpret_cast<Address>(pointer);
-  if (!at) return free_escaped(address, stream) ? hipSuccess : answer_dead(pointer);
+  if (!at) {
+    const bool freed = free_escaped(address, stream) || free_outside(address);
+    return freed ? hipSuccess : answer_dead(pointer);
+  }
   Session& session = *at->session;
   if (options().arena == config::Arena::poison) {
     poison(session, pointer, own_block(session, address), kFreedPoison, stream);

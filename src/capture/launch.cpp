@@ -154,6 +154,14 @@ void finish(Launch& launch, bool can_settle) {
   launch.memories.clear();  // may be the last reference: under the lock
 }
 
+// The launch does not happen because it could not be ordered: the next one has to wait in its place.
+void not_ordered(const Launch& launch) {
+  const std::lock_guard lock(state().mutex);
+  for (const MemoryRef& memory : launch.memories) {
+    arena::add_fences(memory->region.fences(), launch.waits);
+  }
+}
+
 // From here to the end of the call a seal of the stream waits.
 void begin_issue(const Launch& launch) {
   const std::lock_guard lock(state().mutex);
@@ -165,7 +173,10 @@ void begin_issue(const Launch& launch) {
 // recorded behind it on that stream: it runs on one of ours that stands in for it.
 hipError_t launch_beside_capture(const Launch& launch, const StreamAt& at) {
   const hipStream_t relay = stand_in(at, launch.waits);
-  if (relay == nullptr) return runtime::answer(hipErrorOutOfMemory);
+  if (relay == nullptr) {
+    not_ordered(launch);
+    return runtime::answer(hipErrorOutOfMemory);
+  }
   const hipError_t result =
       issue(launch.exec, relay, runtime::real().hipGraphLaunch, launch.record.get());
   const hipError_t noted = stand_in_issued(at, relay);
@@ -175,7 +186,10 @@ hipError_t launch_beside_capture(const Launch& launch, const StreamAt& at) {
 hipError_t launch_on_stream(const Launch& launch, const StreamAt& at) {
   if (!launch.waits.empty()) {
     const hipError_t ordered = order_after(launch.waits, at.stream);
-    if (ordered != hipSuccess) return runtime::answer(ordered);
+    if (ordered != hipSuccess) {
+      not_ordered(launch);
+      return runtime::answer(ordered);
+    }
   }
   begin_issue(launch);
   const hipError_t result =
