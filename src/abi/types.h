@@ -53,6 +53,22 @@ enum hipGraphNodeType : int {
   hipGraphNodeTypeMemFree = 11,
 };
 
+// Of these, the ones that hipgraft corrects.
+enum hipPointer_attribute : int {
+  HIP_POINTER_ATTRIBUTE_BUFFER_ID = 7,
+  HIP_POINTER_ATTRIBUTE_IS_LEGACY_HIP_IPC_CAPABLE = 10,
+  HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+  HIP_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
+};
+
+enum hipGraphMemAttributeType : int {
+  hipGraphMemAttrUsedMemCurrent = 0,
+  hipGraphMemAttrUsedMemHigh = 1,
+  hipGraphMemAttrReservedMemCurrent = 2,
+  hipGraphMemAttrReservedMemHigh = 3,
+};
+
+enum hipMemRangeHandleType : int {};
 enum hipDriverProcAddressQueryResult : int {};
 enum hipDriverEntryPointQueryResult : int {};
 
@@ -76,6 +92,7 @@ using hipMemPool_t = struct ihipMemPoolHandle_t*;
 using hipFunction_t = struct ihipModuleSymbol_t*;
 using hipDevice_t = int;
 using hipDeviceptr_t = void*;
+using hipMemGenericAllocationHandle_t = struct ihipMemGenericAllocationHandle*;
 
 struct dim3 {
   std::uint32_t x;
@@ -122,6 +139,8 @@ struct hipKernelNodeParams {
 // Passed on by pointer only.
 struct hipGraphInstantiateParams;
 struct hipGraphEdgeData;
+struct hipIpcMemHandle_t;
+struct hipMemPoolPtrExportData;
 
 // The parameters of a node of any type: of these, only a child graph and freed memory matter here.
 struct hipGraphNodeParams {

@@ -9,6 +9,11 @@ constexpr unsigned kOld = 2;
 
 }  // namespace
 
+void Chunks::Gauge::rise(Bytes by) {
+  now += by;
+  high = std::max(high, now);
+}
+
 void add_fence(Fences& to, Fence fence) {
   const auto at = std::lower_bound(to.begin(), to.end(), fence);
   if (at == to.end() || *at != fence) to.insert(at, fence);
@@ -41,9 +46,13 @@ void Chunks::insert(Chunk chunk) {
       chunks_.begin(), chunks_.end(), chunk.extent.address,
       [](const Chunk& other, Address value) { return other.extent.address < value; });
   chunks_.insert(at, chunk);
+  total_.rise(chunk.extent.bytes);
 }
 
-void Chunks::add_held(Extent extent) { insert(Chunk{extent, 0}); }
+void Chunks::add_held(Extent extent) {
+  insert(Chunk{extent, 0});
+  held_.rise(extent.bytes);
+}
 
 void Chunks::add(Extent extent) {
   insert(Chunk{extent, extent.bytes});
@@ -59,6 +68,7 @@ void Chunks::take_from(std::size_t index, Bytes bytes, Fences& fences) {
   Chunk* chunk = chunk_of(idle.extent.address);
   chunk->unheld -= bytes;
   chunk->age = 0;
+  held_.rise(bytes);
   idle.extent.address += bytes;
   idle.extent.bytes -= bytes;
   if (idle.extent.bytes == 0) idle_.erase(idle_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -92,6 +102,7 @@ bool Chunks::take_behind(Address address, Bytes bytes, Fences& fences) {
 void Chunks::give_back(Extent extent, const Fences& fences) {
   Chunk* chunk = chunk_of(extent.address);
   chunk->unheld += extent.bytes;
+  held_.fall(extent.bytes);
   if (!reuse_) return;
 
   auto next = std::lower_bound(
@@ -123,7 +134,9 @@ std::vector<Extent> Chunks::drop_idle(bool recent) {
   };
   std::vector<Extent> dropped;
   for (const Chunk& chunk : chunks_) {
-    if (dropping(chunk)) dropped.push_back(chunk.extent);
+    if (!dropping(chunk)) continue;
+    dropped.push_back(chunk.extent);
+    total_.fall(chunk.extent.bytes);
   }
   std::erase_if(chunks_, dropping);
   std::erase_if(idle_, [this](const Idle& idle) { return !contains(idle.extent.address); });
@@ -140,14 +153,10 @@ Bytes Chunks::idle_bytes() const {
   return total;
 }
 
-Bytes Chunks::total_bytes() const {
-  Bytes total = 0;
-  for (const Chunk& chunk : chunks_) total += chunk.extent.bytes;
-  return total;
-}
-
 void Chunks::forget() {
   chunks_.clear();
+  total_.now = 0;
+  held_.now = 0;
   idle_.clear();
 }
 

@@ -32,6 +32,14 @@ struct Extent {
 
 class Chunks {
  public:
+  // A number of bytes, and the most that it has been.
+  struct Gauge {
+    Bytes now = 0;
+    Bytes high = 0;  // since the caller last set it
+    void rise(Bytes by);
+    void fall(Bytes by) { now -= by; }
+  };
+
   // `reuse` false: bytes that were given back are never handed out again.
   explicit Chunks(bool reuse) : reuse_(reuse) {}
 
@@ -63,7 +71,10 @@ class Chunks {
   bool contains(Address address) const { return chunk_of(address) != nullptr; }
   // The chunk around `address`; an empty extent when there is none.
   Extent chunk_at(Address address) const;
-  Bytes total_bytes() const;
+  Bytes total_bytes() const { return total_.now; }
+
+  Gauge& total() { return total_; }  // bytes of all chunks
+  Gauge& held() { return held_; }    // of these, what somebody holds
 
  private:
   struct Chunk {
@@ -86,6 +97,8 @@ class Chunks {
   bool reuse_;
   std::vector<Chunk> chunks_;  // by address
   std::vector<Idle> idle_;     // by address; neighbours of one chunk are merged
+  Gauge total_;
+  Gauge held_;
 };
 
 }  // namespace hipgraft::arena

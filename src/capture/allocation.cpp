@@ -74,6 +74,7 @@ std::optional<Address> place(Session& session, int device, std::size_t bytes,
       memory->region.allocate(bytes, session.mirror.frontier(terminals));
   if (!address) return std::nullopt;
   s.blocks[*address] = Block{memory.get(), nullptr, bytes};
+  s.placed.add(*address, bytes);
   s.zombies.erase(*address);
   ++session.avoided_allocs;
   ++session.arena.requests;
@@ -490,13 +491,13 @@ void forget_device(int device) {
   std::vector<MemoryRef> owned;  // ends after the blocks: a memory's end removes blocks too
   for (auto& [address, block] : s.blocks) {
     if (block.memory->device != device) continue;
-    block.memory->region.forget();
+    block.memory->forget();
     block.memory->dormant.clear();
     if (block.owned != nullptr) owned.push_back(std::move(block.owned));
   }
   std::erase_if(s.blocks, [&](const auto& block) { return block.second.memory->device == device; });
   const auto forget = [&](const MemoryRef& memory) {
-    if (memory->device == device) memory->region.forget();
+    if (memory->device == device) memory->forget();
   };
   const auto forget_all = [&](const Holder& holder) {
     std::for_each(holder.memories.begin(), holder.memories.end(), forget);

@@ -41,20 +41,30 @@ StreamKey key_of(abi::hipStream_t stream) {
 
 Memory::~Memory() {
   for (const arena::Region::Live& block : region.live()) state().blocks.erase(block.address);
+  for (const arena::Extent& extent : region.extents()) state().placed.erase(extent);
   region.release(region.fences());
+}
+
+void Memory::forget() {
+  for (const arena::Extent& extent : region.extents()) state().placed.erase(extent);
+  region.forget();
 }
 
 Device& State::device(int number) {
   return devices.try_emplace(number, options().arena != config::Arena::noreuse).first->second;
 }
 
+bool near_arena(const void* pointer) {
+  const State& s = state();
+  const auto address = reinterpret_cast<arena::Address>(pointer);
+  return address >= s.lowest.load(std::memory_order_acquire) &&
+         address < s.highest.load(std::memory_order_acquire);
+}
+
 bool in_arena(const void* pointer) {
+  if (!near_arena(pointer)) return false;
   State& s = state();
   const auto address = reinterpret_cast<arena::Address>(pointer);
-  if (address < s.lowest.load(std::memory_order_acquire) ||
-      address >= s.highest.load(std::memory_order_acquire)) {
-    return false;
-  }
   const std::lock_guard lock(s.mutex);
   for (const auto& [number, device] : s.devices) {
     if (device.chunks.contains(address)) return true;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "abi/types.h"
+#include "arena/block_index.h"
 #include "arena/chunks.h"
 #include "arena/plan.h"
 #include "arena/region.h"
@@ -66,6 +67,8 @@ struct Memory : std::enable_shared_from_this<Memory> {
   Memory(int on, arena::Chunks& chunks, const arena::ReuseRule& rule, arena::PlanRef plan)
       : device(on), region(chunks, rule, std::move(plan)) {}
   ~Memory();  // under the lock, like all of State
+  // The bytes are gone with their chunks. With the lock held.
+  void forget();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
@@ -175,6 +178,7 @@ struct State {
   std::unordered_map<std::uint64_t, SessionRef> sessions;  // by the runtime's capture id
   std::map<int, Device> devices;
   std::unordered_map<arena::Address, Block> blocks;
+  arena::BlockIndex placed;  // also blocks that were freed, while their memory lives
   std::unordered_set<arena::Address> zombies;  // of captures that came to nothing
   std::unordered_map<std::uint64_t, Holder> graphs;
   std::unordered_map<std::uint64_t, Holder> execs;
@@ -210,6 +214,10 @@ void configure(const config::Options& options);
 const config::Options& options();
 
 const arena::ReuseRule& reuse_rule();
+
+// Whether `pointer` lies between the lowest and the highest byte of the arena: a first look that
+// takes no lock.
+bool near_arena(const void* pointer);
 
 // Whether `pointer` lies in arena memory. Any thread, no lock needed.
 bool in_arena(const void* pointer);

@@ -28,6 +28,12 @@ enum hipDriverProcAddressQueryResult : int {};
 hipError_t hipGetProcAddress(const char* symbol, void** function, int hipVersion, uint64_t flags,
                              hipDriverProcAddressQueryResult* status);
 #endif
+#if HIP_VERSION < 60500000
+enum hipMemRangeHandleType : int {};
+hipError_t hipMemGetHandleForAddressRange(void* handle, hipDeviceptr_t ptr, size_t size,
+                                          hipMemRangeHandleType handleType,
+                                          unsigned long long flags);
+#endif
 #if HIP_VERSION < 70100000
 enum hipDriverEntryPointQueryResult : int {};
 hipError_t hipGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
@@ -108,6 +114,14 @@ CHECK_VALUE(hipGraphNodeTypeEventRecord);
 CHECK_VALUE(hipGraphNodeTypeMemAlloc);
 CHECK_VALUE(hipGraphNodeTypeMemFree);
 CHECK_VALUE(hipGraphExecUpdateSuccess);
+CHECK_VALUE(HIP_POINTER_ATTRIBUTE_BUFFER_ID);
+CHECK_VALUE(HIP_POINTER_ATTRIBUTE_IS_LEGACY_HIP_IPC_CAPABLE);
+CHECK_VALUE(HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR);
+CHECK_VALUE(HIP_POINTER_ATTRIBUTE_RANGE_SIZE);
+CHECK_VALUE(hipGraphMemAttrUsedMemCurrent);
+CHECK_VALUE(hipGraphMemAttrUsedMemHigh);
+CHECK_VALUE(hipGraphMemAttrReservedMemCurrent);
+CHECK_VALUE(hipGraphMemAttrReservedMemHigh);
 static_assert(hipEventDisableTiming == ours::kEventDisableTiming);
 static_assert(hipStreamNonBlocking == ours::kStreamNonBlocking);
 

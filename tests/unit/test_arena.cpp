@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "arena/block_index.h"
 #include "arena/chunks.h"
 #include "arena/region.h"
 
@@ -251,4 +252,61 @@ TEST_CASE("no room is told, and a new chunk helps") {
   CHECK(region.allocate(4 * kUnit, stream.frontier()) == kBase);
   CHECK(region.live().size() == 1);
   CHECK(region.live()[0].bytes == 4 * kUnit);
+}
+
+TEST_CASE("bytes are the last block's that got them") {
+  BlockIndex index;
+  const auto start_at = [&](Address address) {
+    const auto block = index.around(address);
+    return block ? block->address : 0;
+  };
+  CHECK_FALSE(index.around(kBase));
+  index.add(kBase, 8 * kUnit);
+  index.add(kBase + 8 * kUnit, 100);
+  CHECK(start_at(kBase + 8 * kUnit - 1) == kBase);
+  CHECK(start_at(kBase + 8 * kUnit + 99) == kBase + 8 * kUnit);
+  CHECK_FALSE(index.around(kBase - 1));
+  CHECK_FALSE(index.around(kBase + 8 * kUnit + 100));
+
+  // A block in the middle of the first leaves both its ends, as parts of one block.
+  index.add(kBase + 2 * kUnit, kUnit + 1);
+  CHECK(start_at(kBase + 2 * kUnit - 1) == kBase);
+  CHECK(start_at(kBase + 3 * kUnit) == kBase + 2 * kUnit);
+  CHECK_FALSE(index.around(kBase + 3 * kUnit + 1));
+  REQUIRE(index.around(kBase + 4 * kUnit));
+  CHECK(index.around(kBase + 4 * kUnit)->address == kBase);
+  CHECK(index.around(kBase + 4 * kUnit)->bytes == 8 * kUnit);
+  CHECK(index.around(kBase + 4 * kUnit)->serial == index.around(kBase)->serial);
+  CHECK(index.around(kBase + 2 * kUnit)->serial != index.around(kBase)->serial);
+
+  index.erase({kBase + kUnit, 4 * kUnit});
+  CHECK(start_at(kBase + kUnit - 1) == kBase);
+  CHECK_FALSE(index.around(kBase + kUnit));
+  CHECK_FALSE(index.around(kBase + 5 * kUnit - 1));
+  CHECK(start_at(kBase + 5 * kUnit) == kBase);
+  index.erase({kBase, 9 * kUnit});
+  CHECK_FALSE(index.around(kBase));
+  CHECK_FALSE(index.around(kBase + 8 * kUnit));
+}
+
+TEST_CASE("chunks count their bytes, those held, and the most of each") {
+  Chunks chunks(true);
+  Fences fences;
+  chunks.add({kBase, 8 * kUnit});
+  const auto a = chunks.take(3 * kUnit, fences);
+  REQUIRE(a);
+  CHECK(chunks.take_behind(a->end(), kUnit, fences));
+  CHECK(chunks.held().now == 4 * kUnit);
+  chunks.give_back({kBase, 4 * kUnit}, {});
+  CHECK(chunks.held().now == 0);
+  CHECK(chunks.held().high == 4 * kUnit);
+  CHECK(chunks.total().now == 8 * kUnit);
+  chunks.add_held({kBase + 16 * kUnit, 2 * kUnit});
+  CHECK(chunks.held().now == 2 * kUnit);
+  CHECK(chunks.drop_idle(true).size() == 1);
+  CHECK(chunks.total().now == 2 * kUnit);
+  CHECK(chunks.total().high == 10 * kUnit);
+  chunks.forget();
+  CHECK(chunks.total().now == 0);
+  CHECK(chunks.held().now == 0);
 }
