@@ -37,8 +37,8 @@ class Segments {
   // that end or begin there, which must be known.
   void add(Extent extent, bool joins_previous, bool joins_next);
 
-  // Where bytes for a block of `bytes` may be taken: the lowest address in a span that is at most
-  // an eighth larger, else the lowest that fits. Keeps large spans whole for large blocks.
+  // Where bytes for a block of `bytes` may be taken: the lowest address in the smallest class of
+  // spans that has room. Large spans stay whole for large blocks.
   std::optional<Spot> find(Bytes bytes, const Asker& asker) const;
   // The spot at the extent's address, if all its bytes may be used.
   std::optional<Spot> usable(Extent extent, const Asker& asker) const;
@@ -97,9 +97,8 @@ class Segments {
   void unfile_span(Id first);
   // The lowest address of `bytes` usable ones in the span.
   std::optional<Spot> fit(Id first, Bytes bytes, const Asker& asker) const;
-  // The lowest fit in the spans of one class that are at most `most` bytes, if before `best`.
-  void search_class(std::size_t size_class, Bytes bytes, Bytes most, const Asker& asker,
-                    std::optional<Spot>& best) const;
+  // The same in the spans of a class.
+  std::optional<Spot> find_in_class(std::size_t size_class, Bytes bytes, const Asker& asker) const;
   Bytes fresh_part(Id id) const { return segments_[id].marks == kFresh ? segments_[id].bytes : 0; }
 
   std::vector<Segment> segments_;
