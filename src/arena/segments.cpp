@@ -84,15 +84,25 @@ void Segments::file_span(Id first, Id last) {
   segments_[first].other_end = last;
   segments_[last].other_end = first;
   const std::size_t size_class = class_of(span_bytes(first));
-  if (spans_.size() <= size_class) spans_.resize(size_class + 1);
-  spans_[size_class].insert(segments_[first].address, first);
+  Id& head = spans_[size_class];
+  segments_[first].previous_span = kNone;
+  segments_[first].next_span = head;
+  if (head != kNone) segments_[head].previous_span = first;
+  head = first;
   filled_[size_class / 64] |= std::uint64_t{1} << (size_class % 64);
 }
 
 void Segments::unfile_span(Id first) {
+  const Segment& segment = segments_[first];
+  if (segment.next_span != kNone)
+    segments_[segment.next_span].previous_span = segment.previous_span;
+  if (segment.previous_span != kNone) {
+    segments_[segment.previous_span].next_span = segment.next_span;
+    return;
+  }
   const std::size_t size_class = class_of(span_bytes(first));
-  spans_[size_class].erase(segments_[first].address);
-  if (!spans_[size_class].empty()) return;
+  spans_[size_class] = segment.next_span;
+  if (segment.next_span != kNone) return;
   filled_[size_class / 64] &= ~(std::uint64_t{1} << (size_class % 64));
 }
 
@@ -136,12 +146,12 @@ std::optional<Segments::Spot> Segments::fit(Id first, Bytes bytes, const Asker& 
 
 std::optional<Segments::Spot> Segments::find_in_class(std::size_t size_class, Bytes bytes,
                                                       const Asker& asker) const {
-  std::optional<Spot> found;
-  spans_[size_class].visit([&](const AddressMap::Entry& entry) {
-    if (span_bytes(entry.number) >= bytes) found = fit(entry.number, bytes, asker);
-    return !found;
-  });
-  return found;
+  for (Id first = spans_[size_class]; first != kNone; first = segments_[first].next_span) {
+    if (span_bytes(first) < bytes) continue;
+    const std::optional<Spot> spot = fit(first, bytes, asker);
+    if (spot) return spot;
+  }
+  return std::nullopt;
 }
 
 std::optional<Segments::Spot> Segments::find(Bytes bytes, const Asker& asker) const {
@@ -299,7 +309,7 @@ void Segments::clear() {
   segments_.clear();
   unused_.clear();
   by_address_.clear();
-  spans_.clear();
+  spans_ = none();
   filled_.fill(0);
   marks_.clear();
   fresh_bytes_ = 0;

@@ -74,12 +74,21 @@ class Segments {
     Id previous = kNone;  // the neighbour with which bytes may be used together
     Id next = kNone;
     std::uint32_t marks = kFresh;
-    Id other_end = kNone;       // of the first and the last of a span: the last and the first
+    Id other_end = kNone;      // of the first and the last of a span: the last and the first
+    Id previous_span = kNone;  // of the first of a span: its neighbours in the list of its class
+    Id next_span = kNone;
     Bytes asked = 0;            // of a live one
     std::uint32_t request = 0;  // of a live one
     Address end() const { return address + bytes; }
     bool live() const { return marks == kLive; }
   };
+
+  static constexpr std::size_t kClasses = 448;  // for all that an address can reach
+  static constexpr std::array<Id, kClasses> none() {
+    std::array<Id, kClasses> ids{};
+    ids.fill(kNone);
+    return ids;
+  }
 
   Id at_or_before(Address address) const;
   Id make(Segment segment);
@@ -104,8 +113,8 @@ class Segments {
   std::vector<Segment> segments_;
   std::vector<Id> unused_;
   AddressMap by_address_;
-  std::vector<AddressMap> spans_;          // by class: their first segments
-  std::array<std::uint64_t, 8> filled_{};  // classes that hold spans, a bit each
+  std::array<Id, kClasses> spans_ = none();            // by class: the first of its list
+  std::array<std::uint64_t, kClasses / 64> filled_{};  // classes that hold spans, a bit each
   std::vector<dag::Marks> marks_;
   Bytes fresh_bytes_ = 0;
 };
