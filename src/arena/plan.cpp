@@ -82,8 +82,8 @@ class History::Packing {
     together_[b * words_ + a / 64] |= std::uint64_t{1} << (a % 64);
   }
 
-  // Those of the greatest weight first. If the result is no larger than `most`, it becomes the plan
-  // and its size the new limit.
+  // Those of the greatest weight first. If the result is no larger than `most`, it becomes the
+  // plan, and the next must be smaller.
   template <class Weight>
   bool try_order(Weight weight, Bytes& most, Plan& plan) const {
     std::vector<std::uint32_t> order(requests_.size());
@@ -105,7 +105,7 @@ class History::Packing {
                                      }),
                     request);
     }
-    most = total;
+    most = total - 1;
     plan = {std::move(blocks), total};
     return true;
   }

@@ -14,9 +14,6 @@ std::size_t class_of(Bytes bytes) {
   return 8 * (power - 2) + ((units >> (power - 3)) & 7);
 }
 
-// Of the bytes of a span that fits well, an eighth is left at most.
-Bytes largest_good_fit(Bytes bytes) { return bytes + bytes / 7; }
-
 }  // namespace
 
 Segments::Id Segments::at_or_before(Address address) const {
@@ -87,15 +84,25 @@ void Segments::file_span(Id first, Id last) {
   segments_[first].other_end = last;
   segments_[last].other_end = first;
   const std::size_t size_class = class_of(span_bytes(first));
-  if (spans_.size() <= size_class) spans_.resize(size_class + 1);
-  spans_[size_class].insert(segments_[first].address, first);
+  Id& head = spans_[size_class];
+  segments_[first].previous_span = kNone;
+  segments_[first].next_span = head;
+  if (head != kNone) segments_[head].previous_span = first;
+  head = first;
   filled_[size_class / 64] |= std::uint64_t{1} << (size_class % 64);
 }
 
 void Segments::unfile_span(Id first) {
+  const Segment& segment = segments_[first];
+  if (segment.next_span != kNone)
+    segments_[segment.next_span].previous_span = segment.previous_span;
+  if (segment.previous_span != kNone) {
+    segments_[segment.previous_span].next_span = segment.next_span;
+    return;
+  }
   const std::size_t size_class = class_of(span_bytes(first));
-  spans_[size_class].erase(segments_[first].address);
-  if (!spans_[size_class].empty()) return;
+  spans_[size_class] = segment.next_span;
+  if (segment.next_span != kNone) return;
   filled_[size_class / 64] &= ~(std::uint64_t{1} << (size_class % 64));
 }
 
@@ -137,36 +144,28 @@ std::optional<Segments::Spot> Segments::fit(Id first, Bytes bytes, const Asker& 
   return std::nullopt;
 }
 
-void Segments::search_class(std::size_t size_class, Bytes bytes, Bytes most, const Asker& asker,
-                            std::optional<Spot>& best) const {
-  spans_[size_class].visit([&](const AddressMap::Entry& entry) {
-    if (best && entry.address >= best->address) return false;
-    const Bytes span = span_bytes(entry.number);
-    if (span < bytes || span > most) return true;
-    const std::optional<Spot> spot = fit(entry.number, bytes, asker);
-    if (!spot) return true;
-    if (!best || spot->address < best->address) best = spot;
-    return false;
-  });
+std::optional<Segments::Spot> Segments::find_in_class(std::size_t size_class, Bytes bytes,
+                                                      const Asker& asker) const {
+  for (Id first = spans_[size_class]; first != kNone; first = segments_[first].next_span) {
+    if (span_bytes(first) < bytes) continue;
+    const std::optional<Spot> spot = fit(first, bytes, asker);
+    if (spot) return spot;
+  }
+  return std::nullopt;
 }
 
 std::optional<Segments::Spot> Segments::find(Bytes bytes, const Asker& asker) const {
   const std::size_t first = class_of(bytes);
-  const Bytes most = largest_good_fit(bytes);
-  std::optional<Spot> best;
-  for (std::size_t c = first; c <= class_of(most) && c < spans_.size(); ++c) {
-    search_class(c, bytes, most, asker, best);
-  }
-  if (best) return best;
   for (std::size_t word = first / 64; word < filled_.size(); ++word) {
     std::uint64_t filled = filled_[word];
     if (word == first / 64) filled &= ~std::uint64_t{0} << (first % 64);
     for (; filled != 0; filled &= filled - 1) {
       const std::size_t c = word * 64 + static_cast<std::size_t>(std::countr_zero(filled));
-      search_class(c, bytes, ~Bytes{0}, asker, best);
+      const std::optional<Spot> spot = find_in_class(c, bytes, asker);
+      if (spot) return spot;
     }
   }
-  return best;
+  return std::nullopt;
 }
 
 std::optional<Segments::Spot> Segments::usable(Extent extent, const Asker& asker) const {
@@ -310,7 +309,7 @@ void Segments::clear() {
   segments_.clear();
   unused_.clear();
   by_address_.clear();
-  spans_.clear();
+  spans_ = none();
   filled_.fill(0);
   marks_.clear();
   fresh_bytes_ = 0;

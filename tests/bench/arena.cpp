@@ -1,6 +1,7 @@
 // The arena by itself: how many bytes it needs, and what a call costs.
 //
-//   arena-bench [CAPTURES] [TRACE...]
+//   arena-bench bytes [CAPTURES [TRACE...]]
+//   arena-bench time
 //
 // CAPTURES: random ones for each shape (200). Bytes are over the lower bound that no placement can
 // beat, beside the ways of others: no reuse; reuse by the stream that allocated and freed; a pool
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <map>
 #include <random>
+#include <string_view>
 
 #include "arena/region.h"
 #include "bound.h"
@@ -129,6 +131,7 @@ void compare_files(std::vector<std::string> paths) {
     print_row(std::filesystem::path(path).stem().c_str(), compare(calls_of(read_trace(path))));
     std::printf("\n");
   }
+  std::printf("\n");
 }
 
 void compare_random(std::uint32_t captures) {
@@ -296,22 +299,29 @@ void measure_mirror(std::size_t nodes, std::size_t streams) {
               visits, ns / 1e6, ns / static_cast<double>(nodes));
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  const int captures = argc > 1 ? std::atoi(argv[1]) : 200;
-  if (captures < 1) return 2;
-  if (argc > 2) {
-    compare_files({argv + 2, argv + argc});
-    std::printf("\n");
-  }
-  compare_random(static_cast<std::uint32_t>(captures));
-  std::printf("\n");
-  measure_costs();
+void measure_mirrors() {
   std::printf("\n%8s %8s %10s %8s %8s %10s %12s\n", "nodes", "streams", "questions", "known",
               "visits", "ms", "ns a node");
   for (const std::size_t nodes : {10000, 100000}) {
     for (const std::size_t streams : {1, 8, 64}) measure_mirror(nodes, streams);
   }
-  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  if (what == "bytes") {
+    const int captures = argc > 2 ? std::atoi(argv[2]) : 200;
+    if (argc > 3) compare_files({argv + 3, argv + argc});
+    if (captures > 0) compare_random(static_cast<std::uint32_t>(captures));
+    return 0;
+  }
+  if (what == "time") {
+    measure_costs();
+    measure_mirrors();
+    return 0;
+  }
+  std::fprintf(stderr, "usage: arena-bench bytes [CAPTURES [TRACE...]] | time\n");
+  return 2;
 }

@@ -16,16 +16,19 @@ bool overlap(const arena::Extent& a, const arena::Extent& b) {
 
 CaptureModel::CaptureModel(std::uint32_t seed, const Settings& settings,
                            const arena::ReuseRule& rule)
-    : random_(seed), settings_(settings), region_(chunks_, rule) {
+    : random_(seed), settings_(settings), region_(chunks_, rule, settings.plan) {
   streams_.resize(static_cast<std::size_t>(settings.streams));
   // Two neighbouring chunks: a block must not lie across their border.
   chunks_.add({kChunk, 40 * arena::kAlignment});
   chunks_.add({kChunk + 40 * arena::kAlignment, 4000 * arena::kAlignment});
-  for (int i = 0; i < settings.steps; ++i) step();
+  for (int i = 0; i < settings.steps; ++i) step(i);
 }
 
-void CaptureModel::step() {
-  const std::size_t stream = pick(streams_.size());
+void CaptureModel::step(int number) {
+  std::size_t stream = pick(streams_.size());
+  if (settings_.move_every != 0 && number % settings_.move_every == 0) {
+    stream = (stream + 1) % streams_.size();
+  }
   switch (pick(8)) {
     case 0:
     case 1:
@@ -103,6 +106,12 @@ void CaptureModel::join(std::size_t into, std::size_t from) {
 void CaptureModel::allocate(std::size_t stream) {
   learn(stream);
   const arena::Bytes bytes = 1 + pick(6) * 200;
+  if (settings_.watcher != nullptr) {
+    const std::size_t request = blocks_.size();
+    settings_.watcher->next_request(request < settings_.plan->blocks.size() &&
+                                    settings_.plan->blocks[request].bytes ==
+                                        arena::round_up(bytes, arena::kAlignment));
+  }
   const auto address = region_.allocate(bytes, mirror_.frontier(terminal_ids(stream)));
   if (!address) return;
   Block block;
@@ -193,6 +202,28 @@ int CaptureModel::reuses() const {
     }
   }
   return count;
+}
+
+int CaptureModel::followed() const {
+  if (settings_.plan == nullptr || blocks_.empty()) return 0;
+  const std::vector<arena::Extent>& extents = region_.extents();
+  const auto& planned = settings_.plan->blocks;
+  int count = 0;
+  for (const arena::Extent& extent : extents) {
+    if (extent.bytes < settings_.plan->total) continue;
+    for (std::size_t i = 0; i < std::min(blocks_.size(), planned.size()); ++i) {
+      count += planned[i].bytes == blocks_[i].extent.bytes &&
+               blocks_[i].extent.address == extent.address + planned[i].offset;
+    }
+    break;
+  }
+  return count;
+}
+
+std::vector<arena::Address> CaptureModel::addresses() const {
+  std::vector<arena::Address> addresses;
+  for (const Block& block : blocks_) addresses.push_back(block.extent.address);
+  return addresses;
 }
 
 }  // namespace hipgraft::test

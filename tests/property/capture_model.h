@@ -19,10 +19,24 @@ namespace hipgraft::test {
 // Errors that the caller of the arena could make, for mutants.
 enum class Marking { of_freeing_stream, of_allocating_stream };
 
+// A rule that a wrong implementation of plans amounts to is told what the plan says.
+class PlanWatcher {
+ public:
+  virtual void next_request(bool as_planned) = 0;
+
+ protected:
+  ~PlanWatcher() = default;
+};
+
 struct Settings {
   int streams = 3;
   int steps = 120;
   Marking marking = Marking::of_freeing_stream;
+  arena::PlanRef plan = nullptr;
+  PlanWatcher* watcher = nullptr;  // told before each request
+  // Every so many steps the work goes to the next stream: the same requests in another order of
+  // the graph. 0: never.
+  int move_every = 0;
 };
 
 class CaptureModel {
@@ -42,6 +56,11 @@ class CaptureModel {
 
   // Times that bytes were handed out again.
   int reuses() const;
+  // Requests that were placed where the plan of the settings says, from its lowest address on.
+  int followed() const;
+  // The plan for the next program; ends this one.
+  arena::PlanRef finish() { return region_.finish(); }
+  std::vector<arena::Address> addresses() const;  // by request
   // The closure: what precedes each node.
   const std::vector<NodeSet>& ancestors() const { return ancestors_; }
   const dag::Mirror& mirror() const { return mirror_; }
@@ -60,7 +79,7 @@ class CaptureModel {
     NodeSet known_by;  // what preceded the allocation
   };
 
-  void step();
+  void step(int number);
   void capture_kernel(std::size_t stream);
   void join(std::size_t into, std::size_t from);
   void allocate(std::size_t stream);

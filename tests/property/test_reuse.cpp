@@ -39,6 +39,44 @@ Found try_rule(const arena::ReuseRule& rule, Marking marking = Marking::of_freei
   return found;
 }
 
+enum class PlanOf { same_program, moved_program, other_program };
+
+// The program whose plan the program under test is given.
+CaptureModel former(PlanOf plan_of, std::uint32_t seed, Settings settings,
+                    const arena::ReuseRule& rule) {
+  switch (plan_of) {
+    case PlanOf::same_program:
+      break;
+    case PlanOf::moved_program:
+      settings.move_every = 2 + static_cast<int>(seed % 6);
+      break;
+    case PlanOf::other_program:
+      seed += 100'000;
+      break;
+  }
+  return CaptureModel(seed, settings, rule);
+}
+
+struct FoundWithPlan : Found {
+  int followed = 0;
+};
+
+FoundWithPlan try_plans(PlanOf plan_of, const arena::ReuseRule& rule,
+                        test::PlanWatcher* watcher = nullptr) {
+  FoundWithPlan found;
+  for (std::uint32_t seed = 1; seed <= kPrograms; ++seed) {
+    Settings settings = settings_of(seed);
+    settings.plan = former(plan_of, seed, settings, arena::OrderedReuse{}).finish();
+    if (settings.plan == nullptr) continue;
+    settings.watcher = watcher;
+    const CaptureModel model(seed, settings, rule);
+    found.sharing += model.unordered_sharing();
+    found.tags += model.wrong_tags(seed) + model.wrong_tags(seed + 7777);
+    found.followed += model.followed();
+  }
+  return found;
+}
+
 // Rules that are wrong, each in one way.
 
 class Always final : public arena::ReuseRule {
@@ -80,6 +118,18 @@ class OneChainOnly final : public arena::ReuseRule {
   }
 };
 
+// A plan that is followed without asking whether the bytes may be used.
+class TrustsPlan final : public arena::ReuseRule, public test::PlanWatcher {
+ public:
+  void next_request(bool as_planned) override { as_planned_ = as_planned; }
+  bool usable(const dag::Marks& marks, const dag::Frontier& frontier) const override {
+    return as_planned_ || arena::OrderedReuse{}.usable(marks, frontier);
+  }
+
+ private:
+  bool as_planned_ = false;
+};
+
 }  // namespace
 
 TEST_CASE("bytes are shared only where the graph orders all uses") {
@@ -108,4 +158,43 @@ TEST_CASE("the oracles catch the marks of the allocating stream") {
   const Found found = try_rule(arena::OrderedReuse{}, Marking::of_allocating_stream);
   CHECK(found.sharing > 0);
   CHECK(found.tags > 0);
+}
+
+TEST_CASE("a plan never makes bytes shared that the graph does not order") {
+  const auto harmless = [](PlanOf plan_of) {
+    const FoundWithPlan found = try_plans(plan_of, arena::OrderedReuse{});
+    CHECK(found.sharing == 0);
+    CHECK(found.tags == 0);
+    CHECK(found.followed > 1000);
+  };
+  SUBCASE("of the same program") { harmless(PlanOf::same_program); }
+  SUBCASE("of the program on other streams") { harmless(PlanOf::moved_program); }
+  SUBCASE("of another program") { harmless(PlanOf::other_program); }
+}
+
+TEST_CASE("the same program with its plan gets what the plan says, every time") {
+  int requests = 0;
+  for (std::uint32_t seed = 1; seed <= kPrograms; ++seed) {
+    Settings settings = settings_of(seed);
+    settings.plan = CaptureModel(seed, settings, arena::OrderedReuse{}).finish();
+    if (settings.plan == nullptr) continue;
+    CaptureModel second(seed, settings, arena::OrderedReuse{});
+    CaptureModel third(seed, settings, arena::OrderedReuse{});
+    CHECK(second.addresses() == third.addresses());
+    CHECK(second.followed() == static_cast<int>(settings.plan->blocks.size()));
+    CHECK(second.finish() == settings.plan);
+    requests += second.followed();
+  }
+  CHECK(requests > 10'000);
+}
+
+TEST_CASE("the oracles catch a plan that is followed without asking") {
+  TrustsPlan rule;
+  const auto caught = [&](PlanOf plan_of) {
+    const FoundWithPlan found = try_plans(plan_of, rule, &rule);
+    CHECK(found.sharing > 0);
+    CHECK(found.tags > 0);
+  };
+  SUBCASE("of the program on other streams") { caught(PlanOf::moved_program); }
+  SUBCASE("of another program") { caught(PlanOf::other_program); }
 }

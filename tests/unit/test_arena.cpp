@@ -1,6 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <iterator>
+#include <map>
+#include <random>
 
 #include "arena/block_index.h"
 #include "arena/chunks.h"
@@ -309,4 +312,81 @@ TEST_CASE("chunks count their bytes, those held, and the most of each") {
   chunks.forget();
   CHECK(chunks.total().now == 0);
   CHECK(chunks.held().now == 0);
+}
+
+TEST_CASE("a stream behind one of two freed neighbours gets that one alone") {
+  Chunks chunks(true);
+  chunks.add({kBase, 64 * kUnit});
+  Region region(chunks, ordered);
+  dag::Mirror mirror;
+  Stream stream{mirror};
+  const auto a = region.allocate(kUnit, stream.frontier());
+  const auto b = region.allocate(kUnit, stream.frontier());
+  REQUIRE(region.allocate(kUnit, stream.frontier()));  // what is freed cannot grow
+  stream.kernel(1);
+  region.free(*b, stream.marks());
+  Stream behind{mirror, {1}};
+  stream.kernel(2);
+  region.free(*a, stream.marks());
+  CHECK(region.allocate(2 * kUnit, behind.frontier()) != a);
+  CHECK(region.allocate(kUnit, behind.frontier()) == b);
+  CHECK(region.allocate(kUnit, stream.frontier()) == a);
+}
+
+TEST_CASE("the block around an address is found") {
+  Chunks chunks(true);
+  chunks.add({kBase, 64 * kUnit});
+  Region region(chunks, ordered);
+  dag::Mirror mirror;
+  Stream stream{mirror};
+  const auto a = region.allocate(1000, stream.frontier());
+  const auto b = region.allocate(kUnit, stream.frontier());
+  REQUIRE(region.around(*a + 999));
+  CHECK(region.around(*a + 999)->address == *a);
+  CHECK(region.around(*a)->bytes == 1000);
+  CHECK_FALSE(region.around(*a + 1000));  // padding
+  CHECK(region.around(*b + 1)->address == *b);
+  CHECK_FALSE(region.around(*b + kUnit));
+  CHECK_FALSE(region.around(kBase - 1));
+  region.free(*a, stream.marks());
+  CHECK_FALSE(region.around(*a));
+}
+
+TEST_CASE("among many blocks none overlap, and each is found by what lies inside") {
+  Chunks chunks(true);
+  for (Address chunk = 1; chunk <= 6; ++chunk) chunks.add({chunk << 20, 1 << 20});
+  Region region(chunks, ordered);
+  dag::Mirror mirror;
+  Stream stream{mirror};
+  std::mt19937 random(3);
+  std::map<Address, Bytes> live;
+  for (dag::NodeId node = 1; node <= 6000; ++node) {
+    if (random() % 4 == 0) stream.kernel(node);
+    if (live.size() < 100 || random() % 2 == 0) {
+      const Bytes bytes = 1 + random() % 20'000;
+      const auto address = region.allocate(bytes, stream.frontier());
+      if (!address) continue;
+      const auto next = live.lower_bound(*address);
+      REQUIRE((next == live.end() || *address + round_up(bytes, kUnit) <= next->first));
+      REQUIRE((next == live.begin() ||
+               std::prev(next)->first + round_up(std::prev(next)->second, kUnit) <= *address));
+      REQUIRE(chunks.chunk_at(*address).end() >= *address + bytes);
+      live.emplace(*address, bytes);
+    } else {
+      auto victim = live.lower_bound((1 << 20) + random() % (6 << 20));
+      if (victim == live.end()) victim = live.begin();
+      REQUIRE(region.around(victim->first + random() % victim->second)->address == victim->first);
+      REQUIRE(region.free(victim->first, stream.marks()));
+      live.erase(victim);
+    }
+  }
+  REQUIRE(region.live().size() == live.size());
+  auto expected = live.begin();
+  for (const Region::Live& block : region.live()) {
+    CHECK(block.address == expected->first);
+    CHECK(block.bytes == expected->second);
+    ++expected;
+  }
+  region.release({});
+  CHECK(chunks.drop_idle().size() == 6);
 }
