@@ -24,6 +24,9 @@ hipError_t hipGraphAddNode(hipGraphNode_t* node, hipGraph_t graph,
 hipError_t hipGraphNodeSetParams(hipGraphNode_t node, hipGraphNodeParams* params);
 hipError_t hipGraphExecNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
                                      hipGraphNodeParams* params);
+hipError_t hipDrvGraphAddMemFreeNode(hipGraphNode_t* node, hipGraph_t graph,
+                                     const hipGraphNode_t* dependencies, size_t numDependencies,
+                                     hipDeviceptr_t ptr);
 enum hipDriverProcAddressQueryResult : int {};
 hipError_t hipGetProcAddress(const char* symbol, void** function, int hipVersion, uint64_t flags,
                              hipDriverProcAddressQueryResult* status);
@@ -123,6 +126,7 @@ CHECK_VALUE(hipGraphMemAttrUsedMemHigh);
 CHECK_VALUE(hipGraphMemAttrReservedMemCurrent);
 CHECK_VALUE(hipGraphMemAttrReservedMemHigh);
 static_assert(hipEventDisableTiming == ours::kEventDisableTiming);
+static_assert(hipDeviceMallocDefault == ours::kDeviceMallocDefault);
 static_assert(hipStreamNonBlocking == ours::kStreamNonBlocking);
 
 #define CHECK_MEMBER(type, member)                                          \
@@ -135,7 +139,20 @@ static_assert(sizeof(::hipGraphNodeParams) == sizeof(ours::hipGraphNodeParams));
 CHECK_MEMBER(hipGraphNodeParams, type);
 static_assert(offsetof(::hipGraphNodeParams, graph) ==
               offsetof(ours::hipGraphNodeParams, child_graph));
+static_assert(offsetof(::hipGraphNodeParams, free.dptr) ==
+              offsetof(ours::hipGraphNodeParams, freed));
 #endif
+static_assert(sizeof(::hipExtent) == sizeof(ours::hipExtent));
+CHECK_MEMBER(hipExtent, width);
+CHECK_MEMBER(hipExtent, height);
+CHECK_MEMBER(hipExtent, depth);
+static_assert(sizeof(::hipPitchedPtr) == sizeof(ours::hipPitchedPtr));
+CHECK_MEMBER(hipPitchedPtr, ptr);
+CHECK_MEMBER(hipPitchedPtr, pitch);
+static_assert(sizeof(::hipMemPoolProps) == sizeof(ours::hipMemPoolProps));
+CHECK_MEMBER(hipMemPoolProps, handleTypes);
+CHECK_MEMBER(hipMemPoolProps, location);
+CHECK_MEMBER(hipMemLocation, id);
 static_assert(sizeof(::dim3) == sizeof(ours::dim3));
 static_assert(sizeof(::hipKernelNodeParams) == sizeof(ours::hipKernelNodeParams));
 CHECK_MEMBER(hipKernelNodeParams, blockDim);
