@@ -153,18 +153,6 @@ std::optional<Address> place_or_grow(Call call, const Position& at, int device, 
   }
 }
 
-// hipFree waits for all work of the device. Freeing something real and useless does just that, with
-// the runtime's own rules.
-void wait_like_free(int device) {
-  void* useless = runtime::allocate(device, arena::kAlignment);
-  if (useless != nullptr) {
-    runtime::release(device, useless);
-    return;
-  }
-  // The device is full. This would kill captures, which cannot be where hipFree may wait.
-  if (state().live_sessions.load() == 0) runtime::synchronize(device);
-}
-
 // For frees of a pointer into the arena at which no block is alive.
 hipError_t answer_dead(void* pointer) {
   State& s = state();
@@ -463,6 +451,17 @@ bool trim(Trim what) {
   }
   settle_timelines();
   return !idle.empty();
+}
+
+// Freeing something real and useless does just that, with the runtime's own rules.
+void wait_like_free(int device) {
+  void* useless = runtime::allocate(device, arena::kAlignment);
+  if (useless != nullptr) {
+    runtime::release(device, useless);
+    return;
+  }
+  // The device is full. This would kill captures, which cannot be where hipFree may wait.
+  if (state().live_sessions.load() == 0) runtime::synchronize(device);
 }
 
 bool serving() {

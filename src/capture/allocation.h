@@ -41,6 +41,9 @@ bool trim(Trim what);
 // Bytes of chunks on the device that nobody uses: there for whoever needs memory.
 std::uint64_t idle_bytes(int device);
 
+// hipFree waits for all work of the device: what hipgraft does in its place does so too.
+void wait_like_free(int device);
+
 // Whether the arena may have anything to do with what happens now.
 bool serving();
 

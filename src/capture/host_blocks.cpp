@@ -32,6 +32,16 @@ SessionRef capture_of_block(Address address) {
   return nullptr;
 }
 
+// Of frees of one block at once, one gets it.
+std::optional<HostBlock> take_out(Session& session, Address address) {
+  const std::lock_guard lock(state().mutex);
+  const auto entry = session.host_blocks.find(address);
+  if (entry == session.host_blocks.end()) return std::nullopt;
+  const HostBlock block = entry->second;
+  session.host_blocks.erase(entry);
+  return block;
+}
+
 }  // namespace
 
 void host_block_allocated(void* pointer, std::size_t bytes) {
@@ -49,13 +59,13 @@ Answer free_host_block(void* pointer, const abi::hipStream_t* stream) {
   const SessionRef session = capture_of_block(address);
   if (session == nullptr) return std::nullopt;
   const dag::Marks marks = stream != nullptr ? marks_of(session, *stream) : marks_of_all(session);
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  const auto entry = session->host_blocks.find(address);
-  if (entry == session->host_blocks.end()) return std::nullopt;
-  const HostBlock block = entry->second;
-  session->host_blocks.erase(entry);
-  adopt(*session, block.device, {address, arena::round_up(block.bytes, arena::kAlignment)}, marks);
+  const std::optional<HostBlock> block = take_out(*session, address);
+  if (!block) return std::nullopt;
+  // Streams that do not capture may be using it, and nothing but this wait orders them.
+  if (stream == nullptr) wait_like_free(block->device);
+  const std::lock_guard lock(state().mutex);
+  adopt(*session, block->device, {address, arena::round_up(block->bytes, arena::kAlignment)},
+        marks);
   return abi::hipSuccess;
 }
 

@@ -154,7 +154,8 @@ void finish(Launch& launch, bool can_settle) {
   launch.memories.clear();  // may be the last reference: under the lock
 }
 
-// The launch does not happen because it could not be ordered: the next one has to wait in its place.
+// The launch does not happen because it could not be ordered: the next one has to wait in its
+// place.
 void not_ordered(const Launch& launch) {
   const std::lock_guard lock(state().mutex);
   for (const MemoryRef& memory : launch.memories) {

@@ -239,6 +239,23 @@ TEST_CASE("what the capture frees is there as long as its graph") {
   CHECK(settled_device_bytes(before) == before);
 }
 
+TEST_CASE("hipFree in a capture waits for the streams that do not capture") {
+  const apps::Stream capturing = apps::make_non_blocking_stream();
+  const apps::Stream other = apps::make_non_blocking_stream();
+  const apps::Event done = apps::make_ordering_event();
+  capture(
+      capturing.get(),
+      [&] {
+        void* memory = nullptr;
+        HIP_CHECK(hipMalloc(&memory, kBytes));
+        launch_fill(static_cast<std::uint32_t*>(memory), kCells, 1, other.get());
+        HIP_CHECK(hipEventRecord(done.get(), other.get()));
+        CHECK(hipFree(memory) == hipSuccess);
+        CHECK(hipEventQuery(done.get()) == hipSuccess);
+      },
+      hipStreamCaptureModeRelaxed);
+}
+
 TEST_CASE("a block freed by the host serves only requests that all of the capture precedes") {
   const apps::Stream origin = apps::make_non_blocking_stream();
   const apps::Stream fork = apps::make_non_blocking_stream();

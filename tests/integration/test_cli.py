@@ -95,7 +95,7 @@ class CommandLineTest(unittest.TestCase):
 
     def test_bad_values_are_refused_with_what_is_accepted(self):
         self.assert_usage_error(run("--arena", "maybe", "--", "true"),
-                                "--arena", "'maybe'", "on, off or noreuse")
+                                "--arena", "'maybe'", "on, off, noreuse or poison")
         self.assert_usage_error(run("--report", "-", "--report", "a.pdf", "--", "true"),
                                 "--report", "'a.pdf'", "*.json")
         self.assert_usage_error(run("--arena-chunk", "1K", "--", "true"), "--arena-chunk", "4K")

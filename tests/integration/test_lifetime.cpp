@@ -1,4 +1,5 @@
 // What keeps the memory of a captured graph alive, and that all of it goes when nothing does.
+#include <algorithm>
 #include <array>
 
 #include "scenario.h"
@@ -165,10 +166,15 @@ TEST_CASE("1000 x capture, instantiate, launch, destroy leaves nothing behind") 
   return_idle_memory();
   const std::uint64_t device_bytes = settled_device_bytes(0);
   many(3000);  // until the runtime's own pools have grown to their size
-  const std::uint64_t resident = resident_bytes();
-  many(1000);
+  // The runtime's threads grow their own heaps now and then; a leak grows each time.
+  std::uint64_t least = ~std::uint64_t{0};
+  for (int i = 0; i < 3; ++i) {
+    const std::uint64_t resident = resident_bytes();
+    many(1000);
+    least = std::min(least, std::max(resident_bytes(), resident) - resident);
+  }
   CHECK(settled_device_bytes(device_bytes) == device_bytes);
-  CHECK(resident_bytes() < resident + (4U << 20));
+  CHECK(least < (1U << 20));
 }
 
 #ifdef SCENARIO_CAPTURES_CAN_BE_KILLED
