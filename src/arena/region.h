@@ -65,7 +65,7 @@ class Region {
   std::optional<Segments::Spot> take_fresh(Bytes bytes);
   void own(Extent extent);
 
-  Chunks& chunks_;  // outlives the region
+  Chunks& chunks_;  // these two outlive the region
   const ReuseRule& rule_;
   PlanRef plan_;
   std::optional<Address> plan_start_;  // once its bytes are reserved

@@ -76,14 +76,11 @@ Segments::Id Segments::first_of_span(Id id) const {
   return id;
 }
 
-Bytes Segments::span_bytes(Id first) const {
-  return segments_[segments_[first].other_end].end() - segments_[first].address;
-}
-
 void Segments::file_span(Id first, Id last) {
   segments_[first].other_end = last;
   segments_[last].other_end = first;
-  const std::size_t size_class = class_of(span_bytes(first));
+  segments_[first].span = segments_[last].end() - segments_[first].address;
+  const std::size_t size_class = class_of(segments_[first].span);
   Id& head = spans_[size_class];
   segments_[first].previous_span = kNone;
   segments_[first].next_span = head;
@@ -100,7 +97,7 @@ void Segments::unfile_span(Id first) {
     segments_[segment.previous_span].next_span = segment.next_span;
     return;
   }
-  const std::size_t size_class = class_of(span_bytes(first));
+  const std::size_t size_class = class_of(segment.span);
   spans_[size_class] = segment.next_span;
   if (segment.next_span != kNone) return;
   filled_[size_class / 64] &= ~(std::uint64_t{1} << (size_class % 64));
@@ -127,19 +124,16 @@ void Segments::add(Extent extent, bool joins_previous, bool joins_next) {
 }
 
 std::optional<Segments::Spot> Segments::fit(Id first, Bytes bytes, const Asker& asker) const {
-  const Id last = segments_[first].other_end;
-  const Address end = segments_[last].end();
-  Address from = segments_[first].address;
-  Id at = first;
-  for (Id id = first; end - from >= bytes; id = segments_[id].next) {
+  Bytes left = segments_[first].span;  // from `spot` on
+  Spot spot{segments_[first].address, first};
+  for (Id id = first; left >= bytes; id = segments_[id].next) {
     const Segment& segment = segments_[id];
     if (!usable(segment, asker)) {
-      from = segment.end();
-      at = segment.next;
-    } else if (segment.end() - from >= bytes) {
-      return Spot{from, at};
+      left -= segment.end() - spot.address;
+      spot = {segment.end(), segment.next};
+    } else if (segment.end() - spot.address >= bytes) {
+      return spot;
     }
-    if (id == last) break;
   }
   return std::nullopt;
 }
@@ -147,7 +141,7 @@ std::optional<Segments::Spot> Segments::fit(Id first, Bytes bytes, const Asker& 
 std::optional<Segments::Spot> Segments::find_in_class(std::size_t size_class, Bytes bytes,
                                                       const Asker& asker) const {
   for (Id first = spans_[size_class]; first != kNone; first = segments_[first].next_span) {
-    if (span_bytes(first) < bytes) continue;
+    if (segments_[first].span < bytes) continue;
     const std::optional<Spot> spot = fit(first, bytes, asker);
     if (spot) return spot;
   }

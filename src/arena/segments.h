@@ -78,6 +78,7 @@ class Segments {
     Id other_end = kNone;      // of the first and the last of a span: the last and the first
     Id previous_span = kNone;  // of the first of a span: its neighbours in the list of its class
     Id next_span = kNone;
+    Bytes span = 0;             // of the first of a span: bytes of all of it
     Bytes asked = 0;            // of a live one
     std::uint32_t request = 0;  // of a live one
     Address end() const { return address + bytes; }
@@ -102,7 +103,6 @@ class Segments {
 
   bool is_free(Id id) const { return id != kNone && !segments_[id].live(); }
   Id first_of_span(Id id) const;
-  Bytes span_bytes(Id first) const;
   void file_span(Id first, Id last);
   void unfile_span(Id first);
   // The lowest address of `bytes` usable ones in the span.

@@ -173,13 +173,14 @@ TEST_CASE("a plan never makes bytes shared that the graph does not order") {
 }
 
 TEST_CASE("the same program with its plan gets what the plan says, every time") {
+  const arena::OrderedReuse rule;
   int requests = 0;
   for (std::uint32_t seed = 1; seed <= kPrograms; ++seed) {
     Settings settings = settings_of(seed);
-    settings.plan = CaptureModel(seed, settings, arena::OrderedReuse{}).finish();
+    settings.plan = CaptureModel(seed, settings, rule).finish();
     if (settings.plan == nullptr) continue;
-    CaptureModel second(seed, settings, arena::OrderedReuse{});
-    CaptureModel third(seed, settings, arena::OrderedReuse{});
+    CaptureModel second(seed, settings, rule);
+    CaptureModel third(seed, settings, rule);
     CHECK(second.addresses() == third.addresses());
     CHECK(second.followed() == static_cast<int>(settings.plan->blocks.size()));
     CHECK(second.finish() == settings.plan);
