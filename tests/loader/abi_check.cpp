@@ -34,6 +34,20 @@ hipError_t hipMemGetHandleForAddressRange(void* handle, hipDeviceptr_t ptr, size
                                           hipMemRangeHandleType handleType,
                                           unsigned long long flags);
 #endif
+#if HIP_VERSION_MAJOR < 6
+struct hipBatchMemOpNodeParams;
+using hipDrvMemsetParams = hipMemsetParams;
+hipError_t hipGraphExecBatchMemOpNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                               const hipBatchMemOpNodeParams* params);
+hipError_t hipDrvGraphExecMemcpyNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                              const HIP_MEMCPY3D* params, hipCtx_t context);
+hipError_t hipDrvGraphExecMemsetNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                              const hipDrvMemsetParams* params, hipCtx_t context);
+#elif HIP_VERSION_MAJOR < 7
+using hipDrvMemsetParams = HIP_MEMSET_NODE_PARAMS;
+#else
+using hipDrvMemsetParams = hipMemsetParams;
+#endif
 #if HIP_VERSION < 70100000
 enum hipDriverEntryPointQueryResult : int {};
 hipError_t hipGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
@@ -123,6 +137,7 @@ CHECK_VALUE(hipGraphMemAttrUsedMemHigh);
 CHECK_VALUE(hipGraphMemAttrReservedMemCurrent);
 CHECK_VALUE(hipGraphMemAttrReservedMemHigh);
 static_assert(hipEventDisableTiming == ours::kEventDisableTiming);
+static_assert(hipGraphInstantiateFlagUpload == ours::kGraphInstantiateFlagUpload);
 static_assert(hipStreamNonBlocking == ours::kStreamNonBlocking);
 
 #define CHECK_MEMBER(type, member)                                          \
@@ -132,6 +147,7 @@ static_assert(hipStreamNonBlocking == ours::kStreamNonBlocking);
 
 #if HIP_VERSION_MAJOR >= 6
 static_assert(sizeof(::hipGraphNodeParams) == sizeof(ours::hipGraphNodeParams));
+CHECK_MEMBER(hipGraphInstantiateParams, flags);
 CHECK_MEMBER(hipGraphNodeParams, type);
 static_assert(offsetof(::hipGraphNodeParams, graph) ==
               offsetof(ours::hipGraphNodeParams, child_graph));
