@@ -1,5 +1,5 @@
 // Execs that are updated so often that hipgraft renews them, on the runtimes where that is needed.
-#include <optional>
+#include <atomic>
 
 #include "scenario.h"
 
@@ -84,9 +84,13 @@ void check_bounded(Run run) {
   run();
   HIP_CHECK(hipDeviceSynchronize());
   const std::uint64_t before = agent_device_bytes();
+  [[maybe_unused]] const std::uint64_t resident = resident_bytes();
   run();
   run();
   HIP_CHECK(hipDeviceSynchronize());
+#if HIP_VERSION_MAJOR != 6  // its update loses 80 bytes a node, which no call gives back
+  CHECK(resident_bytes() < resident + kBound);
+#endif
   CHECK(settled_device_bytes(before + kBound) < before + kBound);
 }
 
@@ -97,6 +101,7 @@ TEST_SUITE_BEGIN("exec update");
 TEST_CASE("for ever, the first graph gone") {
   Summing sums;
   const apps::GraphExec exec = apps::instantiate(sums.capture(0));
+  const apps::Graph other = sums.capture(0, 1);  // likely to get its handle
   check_bounded([&] { sums.run_steps(exec, kMany); });
   CHECK(sums.total.read() == sums.expected);
 }
@@ -187,17 +192,40 @@ TEST_CASE("a graph of another shape is refused as ever") {
   CHECK(sums.total.read() == sums.expected);
 }
 
-TEST_CASE("launches under way go on") {
+TEST_CASE("what stands behind an exec goes with it") {
   Summing sums;
+  const auto many = [&] {
+    for (int i = 0; i < 10; ++i) {
+      const apps::GraphExec exec = apps::instantiate(sums.capture(0));
+      sums.run_steps(exec, kUntilWorn + 1);
+    }
+    HIP_CHECK(hipDeviceSynchronize());
+  };
+  many();
+  const std::uint64_t before = settled_device_bytes(0);
+  many();
+  CHECK(settled_device_bytes(before) == before);
+}
+
+TEST_CASE("launches that are under way when the exec is renewed and destroyed go on") {
+  Summing sums;
+  std::atomic<bool> open{false};
   {
     const apps::GraphExec exec = apps::instantiate(sums.capture(0));
-    for (int i = 0; i < kMany; ++i) {
-      REQUIRE(update(exec, sums.capture(4)).code == hipSuccess);
-      // Some each time, so that there are always some of the exec before.
-      sums.launch(exec, kSums * expected_sum(4));
-      if (i % 64 == 0) HIP_CHECK(hipStreamSynchronize(sums.stream.get()));
+    sums.run_steps(exec, 2 * kUntilWorn - 10);
+    HIP_CHECK(hipLaunchHostFunc(
+        sums.stream.get(), [](void* gate) { static_cast<std::atomic<bool>*>(gate)->wait(false); },
+        &open));
+    for (std::uint32_t i = 0; i < 20; ++i) {
+      REQUIRE(update(exec, sums.capture(i)).code == hipSuccess);
+      sums.launch(exec, kSums * expected_sum(i));
     }
   }
+  // What would get the memory of an exec that was destroyed too early.
+  std::vector<apps::GraphExec> others;
+  for (int i = 0; i < 10; ++i) others.push_back(apps::instantiate(sums.capture(1000)));
+  open.store(true);
+  open.notify_all();
   CHECK(sums.total.read() == sums.expected);
 }
 

@@ -27,6 +27,16 @@ hipError_t hipGraphExecNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
 enum hipDriverProcAddressQueryResult : int {};
 hipError_t hipGetProcAddress(const char* symbol, void** function, int hipVersion, uint64_t flags,
                              hipDriverProcAddressQueryResult* status);
+hipError_t hipDrvGraphAddMemFreeNode(hipGraphNode_t* node, hipGraph_t graph,
+                                     const hipGraphNode_t* dependencies, size_t numDependencies,
+                                     hipDeviceptr_t ptr);
+struct hipBatchMemOpNodeParams;
+hipError_t hipGraphExecBatchMemOpNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                               const hipBatchMemOpNodeParams* params);
+hipError_t hipDrvGraphExecMemcpyNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                              const HIP_MEMCPY3D* params, hipCtx_t context);
+hipError_t hipDrvGraphExecMemsetNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                              const hipMemsetParams* params, hipCtx_t context);
 #endif
 #if HIP_VERSION < 60500000
 enum hipMemRangeHandleType : int {};
@@ -34,16 +44,7 @@ hipError_t hipMemGetHandleForAddressRange(void* handle, hipDeviceptr_t ptr, size
                                           hipMemRangeHandleType handleType,
                                           unsigned long long flags);
 #endif
-#if HIP_VERSION_MAJOR < 6
-struct hipBatchMemOpNodeParams;
-using hipDrvMemsetParams = hipMemsetParams;
-hipError_t hipGraphExecBatchMemOpNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
-                                               const hipBatchMemOpNodeParams* params);
-hipError_t hipDrvGraphExecMemcpyNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
-                                              const HIP_MEMCPY3D* params, hipCtx_t context);
-hipError_t hipDrvGraphExecMemsetNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
-                                              const hipDrvMemsetParams* params, hipCtx_t context);
-#elif HIP_VERSION_MAJOR < 7
+#if HIP_VERSION_MAJOR == 6
 using hipDrvMemsetParams = HIP_MEMSET_NODE_PARAMS;
 #else
 using hipDrvMemsetParams = hipMemsetParams;
