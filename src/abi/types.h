@@ -72,6 +72,8 @@ enum hipMemRangeHandleType : int {};
 enum hipDriverProcAddressQueryResult : int {};
 enum hipDriverEntryPointQueryResult : int {};
 
+enum hipMemcpyKind : int {};
+
 enum hipGraphExecUpdateResult : int {
   hipGraphExecUpdateSuccess = 0,
 };
@@ -81,6 +83,8 @@ constexpr unsigned kEventDisableTiming = 0x2;   // hipEventDisableTiming
 constexpr unsigned kDeviceMallocDefault = 0x0;  // hipDeviceMallocDefault
 constexpr unsigned kStreamNonBlocking = 0x1;    // hipStreamNonBlocking
 
+constexpr unsigned long long kGraphInstantiateFlagUpload = 2;  // hipGraphInstantiateFlagUpload
+
 // Opaque handles. Small integers as streams are special: 0 the null stream, 1 the legacy stream, 2
 // the calling thread's own.
 using hipStream_t = struct ihipStream_t*;
@@ -89,6 +93,8 @@ using hipGraph_t = struct ihipGraph*;
 using hipGraphNode_t = struct hipGraphNode*;
 using hipGraphExec_t = struct hipGraphExec*;
 using hipMemPool_t = struct ihipMemPoolHandle_t*;
+using hipCtx_t = struct ihipCtx_t*;
+using hipUserObject_t = struct hipUserObject*;
 using hipFunction_t = struct ihipModuleSymbol_t*;
 using hipDevice_t = int;
 using hipDeviceptr_t = void*;
@@ -136,11 +142,25 @@ struct hipKernelNodeParams {
   unsigned int sharedMemBytes;
 };
 
+struct hipGraphInstantiateParams {
+  hipGraphNode_t errNode_out;
+  unsigned long long flags;
+  int result_out;
+  hipStream_t uploadStream;
+};
+
 // Passed on by pointer only.
-struct hipGraphInstantiateParams;
 struct hipGraphEdgeData;
 struct hipIpcMemHandle_t;
 struct hipMemPoolPtrExportData;
+struct hipMemcpy3DParms;
+struct HIP_MEMCPY3D;
+struct hipMemsetParams;
+struct hipDrvMemsetParams;  // HIP_MEMSET_NODE_PARAMS in 6.4, hipMemsetParams in 7.2
+struct hipHostNodeParams;
+struct hipExternalSemaphoreSignalNodeParams;
+struct hipExternalSemaphoreWaitNodeParams;
+struct hipBatchMemOpNodeParams;
 
 // The parameters of a node of any type: of these, only a child graph and freed memory matter here.
 struct hipGraphNodeParams {

@@ -295,7 +295,7 @@ void give_up_block(Address address) {
   if (block == s.blocks.end() || block->second.owned == nullptr) return;
   const MemoryRef last = std::move(block->second.owned);
   last->dormant.push_back(address);
-  last->settled.store(0);
+  last->settled.store(nullptr);
 }
 
 Answer allocate(Call call, void** pointer, std::size_t bytes, hipStream_t stream,

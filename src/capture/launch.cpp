@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "capture/allocation.h"
+#include "capture/execs.h"
 #include "capture/ordering.h"
 #include "capture/records.h"
 #include "runtime/calls.h"
@@ -26,22 +27,23 @@ std::uint64_t now_ns() {
 // A memory is settled on a timeline when its last launch was on it and another one there needs
 // nothing but the launch itself: no order, no block to allocate or free again. Such launches, all
 // of them in most programs, take no lock: they announce themselves in State::issuing and then look
-// whether the memory is still settled. Whoever changes that resets `settled` first and then waits
-// for the announced ones, so that one of the two sees the other (both sequentially consistent).
-constexpr std::uint64_t settled_on(arena::Fence timeline) { return std::uint64_t{timeline} + 1; }
+// whether the memory is still settled. Memory::settled names the timeline by its State::issuing.
+// Whoever changes that resets `settled` first and then waits for the announced ones, so that one of
+// the two sees the other (both sequentially consistent).
 
 // What a thread remembers of a launch that it may repeat without the lock: all that is needed, in
 // one cache line, because between launches the caches are the program's.
 struct alignas(64) Known {
   hipGraphExec_t exec = nullptr;
+  hipGraphExec_t behind = nullptr;  // see execs.h
   hipStream_t stream = nullptr;
   std::uint64_t generation = 0;
   abi::hipGraphLaunch_fn* real = nullptr;
-  Record* record = nullptr;  // null: nobody asks
-  Memory* memory = nullptr;  // null: the graph uses none of the arena's
-  std::uint64_t settled = 0;
+  Record* record = nullptr;             // null: nobody asks
+  Memory* memory = nullptr;             // null: the graph uses none of the arena's
   std::atomic<int>* issuing = nullptr;  // of the timeline
 };
+static_assert(sizeof(Known) == 64);
 
 constexpr std::size_t kKnown = 8;
 constinit thread_local Known known_execs[kKnown];
@@ -72,6 +74,7 @@ constexpr std::uint64_t kTimedEvery = 16;
 // A launch that has to take the lock.
 struct Launch {
   hipGraphExec_t exec = nullptr;
+  hipGraphExec_t behind = nullptr;
   std::uint64_t generation = 0;  // when it was looked up
   arena::Fence timeline = 0;
   std::atomic<int>* issuing = nullptr;  // of the timeline
@@ -97,13 +100,11 @@ void run_allocations(const Launch& launch) {
 // Waits its turn at each memory: the next launch must find this one issued before it records an
 // event behind it. Launches are short, and seldom meet.
 void wait_for_turn(const std::vector<MemoryRef>& memories, std::unique_lock<std::mutex>& lock) {
-  State& s = state();
-  std::vector<std::uint64_t> settled;  // where launches without the lock may be under way
+  std::vector<std::atomic<int>*> settled;  // where launches without the lock may be under way
   for (;;) {
-    for (const MemoryRef& memory : memories) settled.push_back(memory->settled.exchange(0));
+    for (const MemoryRef& memory : memories) settled.push_back(memory->settled.exchange(nullptr));
     bool free = true;
-    for (const std::uint64_t on : settled)
-      free = free && (on == 0 || s.issuing[on - 1].load() == 0);
+    for (const std::atomic<int>* on : settled) free = free && (on == nullptr || on->load() == 0);
     for (const MemoryRef& memory : memories) free = free && memory->launching.load() == 0;
     if (free) return;
     lock.unlock();
@@ -117,6 +118,7 @@ Launch prepare(hipGraphExec_t exec, const StreamAt& at) {
   Launch launch;
   std::unique_lock lock(s.mutex);
   launch.exec = exec;
+  launch.behind = behind_locked(exec);
   launch.generation = generation.load();
   const auto entry = s.execs.find(reinterpret_cast<std::uint64_t>(exec));
   if (entry == s.execs.end()) return launch;
@@ -148,7 +150,7 @@ void finish(Launch& launch, bool can_settle) {
   const std::lock_guard lock(s.mutex);
   for (const MemoryRef& memory : launch.memories) {
     const bool settled = can_settle && launch.frees.empty() && memory->dormant.empty();
-    memory->settled.store(settled ? settled_on(launch.timeline) : 0);
+    memory->settled.store(settled ? launch.issuing : nullptr);
     memory->launching.fetch_sub(1);
   }
   launch.memories.clear();  // may be the last reference: under the lock
@@ -179,7 +181,7 @@ hipError_t launch_beside_capture(const Launch& launch, const StreamAt& at) {
     return runtime::answer(hipErrorOutOfMemory);
   }
   const hipError_t result =
-      issue(launch.exec, relay, runtime::real().hipGraphLaunch, launch.record.get());
+      issue(launch.behind, relay, runtime::real().hipGraphLaunch, launch.record.get());
   const hipError_t noted = stand_in_issued(at, relay);
   return result == hipSuccess ? noted : result;
 }
@@ -194,7 +196,7 @@ hipError_t launch_on_stream(const Launch& launch, const StreamAt& at) {
   }
   begin_issue(launch);
   const hipError_t result =
-      issue(launch.exec, at.stream, runtime::real().hipGraphLaunch, launch.record.get());
+      issue(launch.behind, at.stream, runtime::real().hipGraphLaunch, launch.record.get());
   launch.issuing->fetch_sub(1);
   // Other threads cannot record anything on a thread's own stream later.
   if (at.key.per_thread()) seal(at.stream);
@@ -214,12 +216,12 @@ void remember(const Launch& launch, const StreamAt& at) {
   }
   Known& known = slot_of(launch.exec);
   known.exec = launch.exec;
+  known.behind = launch.behind;
   known.stream = at.stream;
   known.generation = launch.generation;
   known.real = runtime::real().hipGraphLaunch;
   known.record = launch.record.get();
   known.memory = launch.memories.empty() ? nullptr : launch.memories[0].get();
-  known.settled = settled_on(launch.timeline);
   known.issuing = launch.issuing;
 }
 
@@ -230,7 +232,7 @@ hipError_t launch(hipGraphExec_t exec, hipStream_t stream) {
   Launch launch = prepare(exec, at);
   if (launch.memories.empty()) {
     remember(launch, at);
-    return issue(exec, stream, runtime::real().hipGraphLaunch, launch.record.get());
+    return issue(launch.behind, stream, runtime::real().hipGraphLaunch, launch.record.get());
   }
   const bool beside = captures(stream);
   if (!beside) remember(launch, at);
@@ -249,13 +251,13 @@ hipError_t launch(hipGraphExec_t exec, hipStream_t stream) {
   if (!inside.outermost()) return std::nullopt;
   if (known.memory == nullptr) {
     if (known.generation != generation.load()) return std::nullopt;
-    return issue(exec, stream, known.real, known.record);
+    return issue(known.behind, stream, known.real, known.record);
   }
   std::atomic<int>& issuing = *known.issuing;
   issuing.fetch_add(1);
   Answer answer;
-  if (known.generation == generation.load() && known.memory->settled.load() == known.settled) {
-    answer = issue(exec, stream, known.real, known.record);
+  if (known.generation == generation.load() && known.memory->settled.load() == known.issuing) {
+    answer = issue(known.behind, stream, known.real, known.record);
   }
   issuing.fetch_sub(1);
   return answer;

@@ -74,9 +74,9 @@ struct Memory : std::enable_shared_from_this<Memory> {
 
   int device;
   arena::Region region;
-  std::atomic<int> launching{0};          // launches with the lock that use it and are being issued
-  std::atomic<std::uint64_t> settled{0};  // see launch.cpp
-  std::vector<arena::Address> dormant;    // blocks that the next launch of the graph allocates
+  std::atomic<int> launching{0};  // launches with the lock that use it and are being issued
+  std::atomic<std::atomic<int>*> settled{nullptr};  // see launch.cpp
+  std::vector<arena::Address> dormant;  // blocks that the next launch of the graph allocates
 };
 using MemoryRef = std::shared_ptr<Memory>;
 
@@ -123,6 +123,26 @@ struct Holder {
   std::vector<arena::Address> frees;  // those blocks
   std::vector<std::uint64_t> nested;  // handles that the program has of graphs inside this one
   RecordRef record;                   // of the capture it comes from
+};
+
+// A graph that execs were made from, while it exists. Its number tells it from a later one with the
+// same handle.
+struct Source {
+  std::uint64_t number = 0;
+  int in_use = 0;  // an exec is being made from it
+};
+
+// An exec of the program, on runtimes where updates pile up; see execs.h.
+struct Renewable {
+  abi::hipGraph_t source = nullptr;
+  std::uint64_t source_number = 0;
+  unsigned long long flags = 0;          // that it was made with
+  int device = 0;                        // that it was made on
+  std::uint64_t thread = 0;              // that made it
+  std::uint64_t nodes = 0;               // 0: not counted yet
+  std::uint64_t updates = 0;             // since it was made or renewed
+  bool kept = false;                     // never to be renewed again
+  abi::hipGraphExec_t behind = nullptr;  // null: itself
 };
 
 // A capture from begin to end.
@@ -182,6 +202,10 @@ struct State {
   std::unordered_set<arena::Address> zombies;  // of captures that came to nothing
   std::unordered_map<std::uint64_t, Holder> graphs;
   std::unordered_map<std::uint64_t, Holder> execs;
+  std::unordered_map<std::uint64_t, Renewable> renewables;  // by exec
+  std::unordered_map<std::uint64_t, Source> sources;        // by graph
+  std::uint64_t sources_made = 0;
+  std::unordered_set<std::uint64_t> inner_graphs;  // that end with another graph
   std::vector<Timeline> timelines;
   std::deque<std::atomic<int>> issuing;  // by timeline: launches that are being issued now
   std::map<StreamKey, arena::Fence> timeline_of;
@@ -197,6 +221,8 @@ struct State {
   std::atomic<int> live_sessions{0};
   std::atomic<int> known_timelines{0};
   std::atomic<int> known_frees_beside{0};
+  std::atomic<int> renewed{0};  // execs that another one stands behind
+  std::atomic<bool> user_objects{false};
   std::atomic<arena::Address> lowest{~arena::Address{0}};  // around all chunks
   std::atomic<arena::Address> highest{0};
 

@@ -1,7 +1,7 @@
 #include "capture/allocation.h"
 #include "capture/edits.h"
+#include "capture/execs.h"
 #include "capture/handles.h"
-#include "capture/launch.h"
 #include "entry/guard.h"
 
 using namespace hipgraft;
@@ -11,16 +11,7 @@ HIPGRAFT_EXPORT hipError_t hipGraphDestroy(hipGraph_t graph) {
   HIPGRAFT_GUARD;
   if (!guard.ours()) return guard.real().hipGraphDestroy(graph);
   capture::Forgotten forgotten(graph);
-  const hipError_t result = guard.real().hipGraphDestroy(graph);
-  if (result != hipSuccess) forgotten.restore();
-  return result;
-}
-
-HIPGRAFT_EXPORT hipError_t hipGraphExecDestroy(hipGraphExec_t exec) {
-  HIPGRAFT_GUARD;
-  if (!guard.ours()) return guard.real().hipGraphExecDestroy(exec);
-  capture::Forgotten forgotten(exec);
-  const hipError_t result = guard.real().hipGraphExecDestroy(exec);
+  const hipError_t result = capture::destroy_graph(graph);
   if (result != hipSuccess) forgotten.restore();
   return result;
 }
@@ -104,75 +95,19 @@ HIPGRAFT_EXPORT hipError_t hipGraphNodeSetParams(hipGraphNode_t node, hipGraphNo
   return result;
 }
 
-HIPGRAFT_EXPORT hipError_t hipGraphExecNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
-                                                     hipGraphNodeParams* params) {
+HIPGRAFT_EXPORT hipError_t hipGraphChildGraphNodeGetGraph(hipGraphNode_t node, hipGraph_t* child) {
   HIPGRAFT_GUARD;
-  const hipError_t result = guard.real().hipGraphExecNodeSetParams(exec, node, params);
-  if (guard.ours() && result == hipSuccess && params->type == hipGraphNodeTypeGraph) {
-    capture::graph_nested(params->child_graph, exec);
+  const hipError_t result = guard.real().hipGraphChildGraphNodeGetGraph(node, child);
+  if (guard.ours() && result == hipSuccess) {
+    capture::nested_graph_seen(node, *child);
+    capture::inner_graph_seen(*child);
   }
   return result;
 }
 
-HIPGRAFT_EXPORT hipError_t hipGraphChildGraphNodeGetGraph(hipGraphNode_t node, hipGraph_t* child) {
+HIPGRAFT_EXPORT hipError_t hipGraphRetainUserObject(hipGraph_t graph, hipUserObject_t object,
+                                                    unsigned int count, unsigned int flags) {
   HIPGRAFT_GUARD;
-  const hipError_t result = guard.real().hipGraphChildGraphNodeGetGraph(node, child);
-  if (guard.ours() && result == hipSuccess) capture::nested_graph_seen(node, *child);
-  return result;
-}
-
-HIPGRAFT_EXPORT hipError_t hipGraphInstantiate(hipGraphExec_t* exec, hipGraph_t graph,
-                                               hipGraphNode_t* errorNode, char* log,
-                                               size_t logSize) {
-  HIPGRAFT_GUARD;
-  const hipError_t result = guard.real().hipGraphInstantiate(exec, graph, errorNode, log, logSize);
-  if (guard.ours() && result == hipSuccess) capture::graph_instantiated(graph, *exec);
-  return result;
-}
-
-HIPGRAFT_EXPORT hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t* exec, hipGraph_t graph,
-                                                        unsigned long long flags) {
-  HIPGRAFT_GUARD;
-  const hipError_t result = guard.real().hipGraphInstantiateWithFlags(exec, graph, flags);
-  if (guard.ours() && result == hipSuccess) capture::graph_instantiated(graph, *exec);
-  return result;
-}
-
-HIPGRAFT_EXPORT hipError_t hipGraphInstantiateWithParams(hipGraphExec_t* exec, hipGraph_t graph,
-                                                         hipGraphInstantiateParams* params) {
-  HIPGRAFT_GUARD;
-  const hipError_t result = guard.real().hipGraphInstantiateWithParams(exec, graph, params);
-  if (guard.ours() && result == hipSuccess) capture::graph_instantiated(graph, *exec);
-  return result;
-}
-
-HIPGRAFT_EXPORT hipError_t hipGraphExecUpdate(hipGraphExec_t exec, hipGraph_t graph,
-                                              hipGraphNode_t* errorNode,
-                                              hipGraphExecUpdateResult* updated) {
-  HIPGRAFT_GUARD;
-  const hipError_t result = guard.real().hipGraphExecUpdate(exec, graph, errorNode, updated);
-  if (guard.ours()) capture::exec_updated(exec, graph, result == hipSuccess);
-  return result;
-}
-
-HIPGRAFT_EXPORT hipError_t hipGraphExecChildGraphNodeSetParams(hipGraphExec_t exec,
-                                                               hipGraphNode_t node,
-                                                               hipGraph_t child) {
-  HIPGRAFT_GUARD;
-  const hipError_t result = guard.real().hipGraphExecChildGraphNodeSetParams(exec, node, child);
-  if (guard.ours()) capture::graph_nested(child, exec);
-  return result;
-}
-
-HIPGRAFT_EXPORT [[gnu::hot]] hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream) {
-  if (const capture::Answer launched = capture::launch_again(exec, stream)) return *launched;
-  HIPGRAFT_GUARD;
-  if (!guard.ours()) return guard.real().hipGraphLaunch(exec, stream);
-  return capture::launch(exec, stream);
-}
-
-HIPGRAFT_EXPORT hipError_t hipGraphLaunch_spt(hipGraphExec_t exec, hipStream_t stream) {
-  HIPGRAFT_GUARD;
-  if (!guard.ours()) return guard.real().hipGraphLaunch_spt(exec, stream);
-  return capture::launch(exec, capture::spt(stream));
+  if (guard.ours()) capture::user_objects_seen();
+  return guard.real().hipGraphRetainUserObject(graph, object, count, flags);
 }

@@ -54,13 +54,6 @@ hipStream_t& own_stream_slot(int device) {
   return (*streams)[index];
 }
 
-// major * 10,000,000 + minor * 100,000 + patch; 0: unknown.
-int packed_version() {
-  const KeepLastError keep;
-  int packed = 0;
-  return real().hipRuntimeGetVersion(&packed) == hipSuccess ? packed : 0;
-}
-
 }  // namespace
 
 CaptureView capture_of(hipStream_t stream) {
@@ -149,6 +142,27 @@ std::optional<hipGraphNodeType> type_of(std::uint64_t node) {
   hipGraphNodeType type{};
   if (real().hipGraphNodeGetType(as_node(node), &type) != hipSuccess) return std::nullopt;
   return type;
+}
+
+hipGraphExec_t instantiate(hipGraph_t graph, unsigned long long flags, int device) {
+  const KeepLastError keep;
+  const OnDevice there(device);
+  hipGraphExec_t exec = nullptr;
+  const hipError_t result =
+      real().hipGraphInstantiateWithFlags(&exec, graph, flags & ~kGraphInstantiateFlagUpload);
+  return result == hipSuccess ? exec : nullptr;
+}
+
+bool update(hipGraphExec_t exec, hipGraph_t graph) {
+  const KeepLastError keep;
+  hipGraphNode_t error_node = nullptr;
+  hipGraphExecUpdateResult result{};
+  return real().hipGraphExecUpdate(exec, graph, &error_node, &result) == hipSuccess;
+}
+
+void destroy_exec(hipGraphExec_t exec) {
+  const KeepLastError keep;
+  real().hipGraphExecDestroy(exec);
 }
 
 void* kernel_of(std::uint64_t node) {
@@ -323,6 +337,12 @@ int device_of(hipStream_t stream) {
 const char* error_name(hipError_t error) {
   const char* name = real().hipGetErrorName(error);
   return name != nullptr ? name : "unknown error";
+}
+
+int packed_version() {
+  const KeepLastError keep;
+  int packed = 0;
+  return real().hipRuntimeGetVersion(&packed) == hipSuccess ? packed : 0;
 }
 
 int major_version() { return packed_version() / 10'000'000; }

@@ -44,6 +44,12 @@ bool add_edge(abi::hipGraph_t graph, std::uint64_t from, std::uint64_t to);
 void* kernel_of(std::uint64_t node);
 std::string kernel_name(void* function);
 
+// An exec of our own; null when the runtime refuses. Of the flags, a wish to upload is left out.
+abi::hipGraphExec_t instantiate(abi::hipGraph_t graph, unsigned long long flags, int device);
+// hipGraphExecUpdate; false when the runtime refuses.
+bool update(abi::hipGraphExec_t exec, abi::hipGraph_t graph);
+void destroy_exec(abi::hipGraphExec_t exec);
+
 // Device memory of its own allocation, on `device`; null when there is none. Allowed while anything
 // captures: the calling thread is Relaxed meanwhile.
 void* allocate(int device, std::size_t bytes);
@@ -86,7 +92,8 @@ bool several_devices();
 int device_of(abi::hipStream_t stream);
 
 const char* error_name(abi::hipError_t error);
-int major_version();  // of HIP; 0: unknown
+int packed_version();  // of HIP: major * 10,000,000 + minor * 100,000 + patch; 0: unknown
+int major_version();
 std::string version();
 std::vector<std::string> device_names();
 

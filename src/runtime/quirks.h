@@ -9,4 +9,9 @@ namespace hipgraft::runtime {
 // HIP 7.0 changelog; seen on 5.7, 6.4 and 7.2).
 abi::hipError_t result_of_null_free();
 
+// Whether hipGraphExecUpdate takes new kernel-argument memory for each kernel node, and gives the
+// former back only with the exec: from 6.2 on, where execs keep packets (rocm-systems issue 10713;
+// seen on 6.4 and 7.2, not on 5.7). No runtime that does better is known.
+bool updates_pile_up();
+
 }  // namespace hipgraft::runtime

@@ -30,12 +30,27 @@ hipError_t hipDrvGraphAddMemFreeNode(hipGraphNode_t* node, hipGraph_t graph,
 enum hipDriverProcAddressQueryResult : int {};
 hipError_t hipGetProcAddress(const char* symbol, void** function, int hipVersion, uint64_t flags,
                              hipDriverProcAddressQueryResult* status);
+hipError_t hipDrvGraphAddMemFreeNode(hipGraphNode_t* node, hipGraph_t graph,
+                                     const hipGraphNode_t* dependencies, size_t numDependencies,
+                                     hipDeviceptr_t ptr);
+struct hipBatchMemOpNodeParams;
+hipError_t hipGraphExecBatchMemOpNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                               const hipBatchMemOpNodeParams* params);
+hipError_t hipDrvGraphExecMemcpyNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                              const HIP_MEMCPY3D* params, hipCtx_t context);
+hipError_t hipDrvGraphExecMemsetNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                              const hipMemsetParams* params, hipCtx_t context);
 #endif
 #if HIP_VERSION < 60500000
 enum hipMemRangeHandleType : int {};
 hipError_t hipMemGetHandleForAddressRange(void* handle, hipDeviceptr_t ptr, size_t size,
                                           hipMemRangeHandleType handleType,
                                           unsigned long long flags);
+#endif
+#if HIP_VERSION_MAJOR == 6
+using hipDrvMemsetParams = HIP_MEMSET_NODE_PARAMS;
+#else
+using hipDrvMemsetParams = hipMemsetParams;
 #endif
 #if HIP_VERSION < 70100000
 enum hipDriverEntryPointQueryResult : int {};
@@ -127,6 +142,7 @@ CHECK_VALUE(hipGraphMemAttrReservedMemCurrent);
 CHECK_VALUE(hipGraphMemAttrReservedMemHigh);
 static_assert(hipEventDisableTiming == ours::kEventDisableTiming);
 static_assert(hipDeviceMallocDefault == ours::kDeviceMallocDefault);
+static_assert(hipGraphInstantiateFlagUpload == ours::kGraphInstantiateFlagUpload);
 static_assert(hipStreamNonBlocking == ours::kStreamNonBlocking);
 
 #define CHECK_MEMBER(type, member)                                          \
@@ -136,6 +152,7 @@ static_assert(hipStreamNonBlocking == ours::kStreamNonBlocking);
 
 #if HIP_VERSION_MAJOR >= 6
 static_assert(sizeof(::hipGraphNodeParams) == sizeof(ours::hipGraphNodeParams));
+CHECK_MEMBER(hipGraphInstantiateParams, flags);
 CHECK_MEMBER(hipGraphNodeParams, type);
 static_assert(offsetof(::hipGraphNodeParams, graph) ==
               offsetof(ours::hipGraphNodeParams, child_graph));
