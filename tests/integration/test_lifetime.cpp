@@ -283,4 +283,33 @@ TEST_CASE("an exec of a graph inside another one keeps the memory") {
 }
 #endif
 
+TEST_CASE("handles of graphs inside a graph that is gone are forgotten at every depth") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  HIP_CHECK(hipDeviceSynchronize());
+  const std::uint64_t before = settled_device_bytes(0);
+  const auto wrap = [](const apps::Graph& inner) {
+    hipGraph_t outer = nullptr;
+    HIP_CHECK(hipGraphCreate(&outer, 0));
+    hipGraphNode_t node = nullptr;
+    HIP_CHECK(hipGraphAddChildGraphNode(&node, outer, nullptr, 0, inner.get()));
+    return std::pair(apps::Graph(outer), node);
+  };
+  const auto look_inside = [](hipGraphNode_t node) {
+    hipGraph_t inside = nullptr;
+    HIP_CHECK(hipGraphChildGraphNodeGetGraph(node, &inside));
+    return inside;
+  };
+  for (int i = 0; i < 3; ++i) {
+    const DeviceValue total;
+    const auto [middle, unused] = wrap(capture_sum(stream.get(), total, 1));
+    const auto [outer, node] = wrap(middle);
+    hipGraphNode_t inner = nullptr;
+    std::size_t count = 1;
+    HIP_CHECK(hipGraphGetNodes(look_inside(node), &inner, &count));
+    look_inside(inner);
+  }
+  HIP_CHECK(hipDeviceSynchronize());
+  CHECK(settled_device_bytes(before) == before);
+}
+
 TEST_SUITE_END();
