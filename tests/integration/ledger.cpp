@@ -122,6 +122,8 @@ std::string Ledger::describe(std::uint32_t index) const {
          std::to_string(b.size) + " bytes)";
 }
 
+bool Ledger::is_touch(hipGraphNode_t node) const { return touches_.contains(uses_of(node)); }
+
 std::string Ledger::find_race(std::span<const graph_order::Plan* const> plans) const {
   std::vector<Rows> before;
   struct Step {

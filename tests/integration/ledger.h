@@ -48,6 +48,9 @@ class Ledger {
   // The same for a touch that is issued outside of any capture, to look at the tags.
   Touch record_look(std::span<const std::uint32_t> blocks);
 
+  // Whether the node is a touch that uses blocks.
+  bool is_touch(hipGraphNode_t node) const;
+
   // Races and overlaps of the blocks of all graphs that live; empty if there are none. `plans`: the
   // graphs to look at, as the runtime reports them. Where a capture that is in one of them has
   // recorded a touch that the graph lacks, that is a fault too.

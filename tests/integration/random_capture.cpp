@@ -159,10 +159,12 @@ std::uint64_t RandomCapture::pick_size() {
   return 1;
 }
 
-std::uint32_t RandomCapture::allocate_block(std::size_t stream) {
+std::uint32_t RandomCapture::allocate_block(std::size_t stream, bool by_host) {
   const std::uint64_t size = pick_size();
   void* bytes = nullptr;
-  if (chance(8)) {
+  if (by_host) {
+    HIP_CHECK(hipMalloc(&bytes, size));
+  } else if (chance(8)) {
     HIP_CHECK(hipMallocFromPoolAsync(&bytes, size, default_pool(), streams_[stream].handle));
   } else {
     HIP_CHECK(hipMallocAsync(&bytes, size, streams_[stream].handle));
@@ -179,9 +181,11 @@ std::uint32_t RandomCapture::allocate_block(std::size_t stream) {
 
 void RandomCapture::allocate_some() {
   const std::size_t stream = pick_stream();
+  // hipgraft cannot tell for which of two captures of a thread a hipMalloc is.
+  const bool by_host = !settings_.is_nested && chance(16);
   std::vector<std::uint32_t> blocks;
   for (std::size_t count = 1 + below(3); count != 0; --count) {
-    blocks.push_back(allocate_block(stream));
+    blocks.push_back(allocate_block(stream, by_host));
   }
   if (chance(16) || !ledger_.has_room(64)) {  // allocated for nothing
     for (const std::uint32_t index : blocks) {
@@ -191,13 +195,15 @@ void RandomCapture::allocate_some() {
     return;
   }
   std::size_t user = stream;
-  if (chance(4)) {
+  if (by_host) {  // no stream comes before another
+    user = pick_stream();
+  } else if (chance(4)) {
     user = pick_stream();
     order(stream, user);
   }
   std::vector<std::uint32_t> used = usable_blocks(user, below(3));
   for (const std::uint32_t index : blocks) {
-    live_.push_back({index, nodes_, {}});
+    live_.push_back({index, nodes_, {}, by_host});
     live_bytes_ += ledger_.block(index).size;
     used.push_back(index);
   }
@@ -253,7 +259,7 @@ void RandomCapture::free_some() {
   if (live_.empty()) return;
   if (frees_by_host_in_ != 0 && chance(frees_by_host_in_)) return free_by_host();
   const std::size_t live = below(live_.size());
-  if (escapes_in_ != 0 && chance(escapes_in_)) {
+  if (escapes_in_ != 0 && !live_[live].by_host && chance(escapes_in_)) {
     escaped_.push_back(live_[live].index);
     return stop_tracking(live);
   }
@@ -263,10 +269,25 @@ void RandomCapture::free_some() {
 void RandomCapture::free_block(std::size_t live, std::size_t stream) {
   bring_behind(live_[live].users, stream);
   LedgerBlock& block = ledger_.block(live_[live].index);
-  HIP_CHECK(hipFreeAsync(block.bytes, streams_[stream].handle));
+  if (!live_[live].by_host && chance(8)) {
+    add_free_by_hand(block.bytes, stream);
+  } else {
+    HIP_CHECK(hipFreeAsync(block.bytes, streams_[stream].handle));
+  }
   block.freed_after = ledger_.blocks();
-  freed_.push_back(block.bytes);
+  if (!live_[live].by_host) freed_.push_back(block.bytes);
   stop_tracking(live);
+}
+
+void RandomCapture::add_free_by_hand(void* bytes, std::size_t stream) {
+  const std::vector<hipGraphNode_t> dependencies = terminals_of(stream);
+  hipGraphNode_t node = nullptr;
+  HIP_CHECK(hipGraphAddMemFreeNode(&node, capturing_graph(), dependencies.data(),
+                                   dependencies.size(), bytes));
+  // What the stream does next need not follow the free.
+  if (chance(2)) return;
+  set_terminals(stream, {node});
+  node_issued(stream, {});
 }
 
 // hipFree waits for all that was issued, so no order between streams is needed.
@@ -452,6 +473,7 @@ void RandomCapture::add_child() {
   settings.streams = 1 + below(3);
   settings.sizes = settings_.sizes;
   settings.depth = settings_.depth - 1;
+  settings.is_nested = true;
   RandomCapture child(ledger_, captures_, settings);
   const std::size_t stream = pick_stream();
   const std::vector<hipGraphNode_t> dependencies = terminals_of(stream);

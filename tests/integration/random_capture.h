@@ -26,6 +26,7 @@ struct CaptureSettings {
   std::size_t streams = 3;
   Sizes sizes = Sizes::log_uniform;
   int depth = 0;              // of child graphs
+  bool is_nested = false;     // captured while another one is
   hipGraph_t into = nullptr;  // captures into a graph that is there; not on 5.7
 };
 
@@ -72,6 +73,7 @@ class RandomCapture {
     std::uint32_t index;
     std::size_t fill;  // node that wrote it first
     Reached users;
+    bool by_host;  // allocated by hipMalloc
   };
 
   void begin();
@@ -82,6 +84,7 @@ class RandomCapture {
   void allocate_some();
   void free_some();
   void free_block(std::size_t live, std::size_t stream);
+  void add_free_by_hand(void* bytes, std::size_t stream);
   void free_by_host();
   void free_again();
   void use();
@@ -92,7 +95,7 @@ class RandomCapture {
   void add_edge_by_hand();
   void add_child();
 
-  std::uint32_t allocate_block(std::size_t stream);
+  std::uint32_t allocate_block(std::size_t stream, bool by_host);
   std::uint64_t pick_size();
   std::vector<std::uint32_t> usable_blocks(std::size_t stream, std::size_t most);
   // A touch of these live blocks; by hand: as a node added to the graph.

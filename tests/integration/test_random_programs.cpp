@@ -82,6 +82,10 @@ class Program {
     Round round = capture_round();
     if (!fault_.empty()) return;
     check_graph(round);
+    if (chance(4)) {
+      destroy_nodes(round.graph.get());
+      check_graph(round);
+    }
     launch(round);
     rounds_.push_back(std::move(round));
     for (Round& some : rounds_) {
@@ -129,6 +133,20 @@ class Program {
       const auto order = static_cast<std::uint32_t>(random_());
       fail("in order " + std::to_string(order),
            ledger_.find_wrong_tag([&] { plan.run(order, stream_); }));
+    }
+  }
+
+  // Nodes of no use to the program, but for the order that hangs on them.
+  void destroy_nodes(hipGraph_t graph) {
+    std::size_t count = 0;
+    HIP_CHECK(hipGraphGetNodes(graph, nullptr, &count));
+    std::vector<hipGraphNode_t> nodes(count);
+    if (count != 0) HIP_CHECK(hipGraphGetNodes(graph, nodes.data(), &count));
+    for (const hipGraphNode_t node : nodes) {
+      hipGraphNodeType type{};
+      HIP_CHECK(hipGraphNodeGetType(node, &type));
+      if (type == hipGraphNodeTypeGraph || ledger_.is_touch(node) || chance(2)) continue;
+      HIP_CHECK(hipGraphDestroyNode(node));
     }
   }
 
