@@ -1,6 +1,6 @@
-// What uses a graph's memory, and when it goes: each way to an exec, each order in which its handles
-// are destroyed, each fate of the block, with launches in flight and without. Memory of a live exec or
-// of a launch that has not run is nobody else's, and in the end all of it is back.
+// What uses a graph's memory, and when it goes: each way to an exec, each order in which its
+// handles are destroyed, each fate of the block, with launches in flight and without. Memory of a
+// live exec or of a launch that has not run is nobody else's, and in the end all of it is back.
 #include <algorithm>
 #include <array>
 
@@ -35,8 +35,9 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-// An exec that goes in and out of a block, and two more handles that may keep its memory. The kernels
-// take a while each (SOFTAGENT_KERNEL_US): whoever else uses the bytes meanwhile is counted.
+// An exec that goes in and out of a block, and two more handles that may keep its memory. The
+// kernels take a while each (SOFTAGENT_KERNEL_US): whoever else uses the bytes meanwhile is
+// counted.
 class Subject {
  public:
   Subject(const Case& c, hipStream_t stream, const DeviceValue& faults)
