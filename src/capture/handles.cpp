@@ -109,12 +109,23 @@ void exec_updated(hipGraphExec_t exec, hipGraph_t graph, bool succeeded) {
   add_uses_of(graph, s.execs, id(exec));
 }
 
+namespace {
+
+// The handles of graphs inside one that is gone, and inside those, are so too.
+void forget_nested(const Holder& gone, Table& table) {
+  for (const std::uint64_t nested : gone.nested) {
+    if (const auto entry = table.extract(nested)) forget_nested(entry.mapped(), table);
+  }
+}
+
+}  // namespace
+
 Forgotten::Forgotten(hipGraph_t graph) : table_(state().graphs), handle_(id(graph)) {
   const std::lock_guard lock(state().mutex);
   auto entry = table_.extract(handle_);
   if (!entry) return;
   holder_ = std::move(entry.mapped());
-  for (const std::uint64_t nested : holder_->nested) table_.erase(nested);
+  forget_nested(*holder_, table_);
 }
 
 Forgotten::Forgotten(hipGraphExec_t exec) : table_(state().execs), handle_(id(exec)) {

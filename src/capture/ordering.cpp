@@ -153,7 +153,8 @@ void seal_for_capture(hipStream_t stream) {
   const StreamAt at(stream);
   {
     const std::lock_guard lock(s.mutex);
-    if (s.execs.empty()) return;  // nothing that could be launched while the stream captures
+    // Another thread may instantiate and launch meanwhile, and wait for what ran on the stream.
+    if (s.execs.empty() && !s.timeline_of.contains(at.key)) return;
     fence_of(at);
   }
   seal(stream);

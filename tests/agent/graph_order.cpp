@@ -23,23 +23,6 @@ void check(hipError_t error, const char* call) {
   throw std::runtime_error("graph order: " + reason);
 }
 
-// What there is to do, child graphs unfolded.
-struct Plan {
-  std::vector<Issue> tasks;
-  std::vector<Edge> edges;
-
-  std::size_t add(Issue issue) {
-    tasks.push_back(std::move(issue));
-    return tasks.size() - 1;
-  }
-};
-
-// The first and the last task of a node: one task, except for child graphs.
-struct Span {
-  std::size_t first;
-  std::size_t last;
-};
-
 // hipGraphKernelNodeGetParams gives the address of a registered function or a module's function,
 // whatever the program launched. Only the former has attributes under its address.
 bool is_registered(const void* function) {
@@ -182,37 +165,6 @@ std::vector<std::pair<hipGraphNode_t, hipGraphNode_t>> edges_of(hipGraph_t graph
   return edges;
 }
 
-void add_graph(hipGraph_t graph, Span around, Plan& plan);
-
-Span add_node(hipGraphNode_t node, Plan& plan) {
-  hipGraphNodeType type{};
-  CHECKED(hipGraphNodeGetType(node, &type));
-  if (type != hipGraphNodeTypeGraph) {
-    const std::size_t task = plan.add(issue_of(node, type));
-    return {task, task};
-  }
-  hipGraph_t child = nullptr;
-  CHECKED(hipGraphChildGraphNodeGetGraph(node, &child));
-  const Span around{plan.add(nothing()), plan.add(nothing())};
-  add_graph(child, around, plan);
-  return around;
-}
-
-// All nodes of the graph, between the two given tasks.
-void add_graph(hipGraph_t graph, Span around, Plan& plan) {
-  plan.edges.emplace_back(around.first, around.last);
-  std::unordered_map<hipGraphNode_t, Span> spans;
-  for (const hipGraphNode_t node : nodes_of(graph)) {
-    const Span span = add_node(node, plan);
-    spans[node] = span;
-    plan.edges.emplace_back(around.first, span.first);
-    plan.edges.emplace_back(span.last, around.last);
-  }
-  for (const auto& [from, to] : edges_of(graph)) {
-    plan.edges.emplace_back(spans.at(from).last, spans.at(to).first);
-  }
-}
-
 class Order {
  public:
   Order(std::size_t count, const std::vector<Edge>& edges, std::uint32_t seed)
@@ -271,13 +223,48 @@ std::vector<std::size_t> random_order(std::size_t count, const std::vector<Edge>
   return order;
 }
 
-void run_in_random_order(hipGraph_t graph, std::uint32_t seed, hipStream_t stream) {
-  Plan plan;
-  const Span around{plan.add(nothing()), plan.add(nothing())};
-  add_graph(graph, around, plan);
-  for (const std::size_t task : random_order(plan.tasks.size(), plan.edges, seed)) {
-    plan.tasks[task](stream);
+std::size_t Plan::add(hipGraphNode_t node, Issue issue) {
+  issues_.push_back(std::move(issue));
+  nodes_.push_back(node);
+  return issues_.size() - 1;
+}
+
+Plan::Span Plan::add_node(hipGraphNode_t node) {
+  hipGraphNodeType type{};
+  CHECKED(hipGraphNodeGetType(node, &type));
+  if (type != hipGraphNodeTypeGraph) {
+    const std::size_t step = add(node, issue_of(node, type));
+    return {step, step};
   }
+  hipGraph_t child = nullptr;
+  CHECKED(hipGraphChildGraphNodeGetGraph(node, &child));
+  return add_graph(child);
+}
+
+Plan::Span Plan::add_graph(hipGraph_t graph) {
+  const Span around{add(nullptr, nothing()), add(nullptr, nothing())};
+  edges_.emplace_back(around.first, around.last);
+  std::unordered_map<hipGraphNode_t, Span> spans;
+  for (const hipGraphNode_t node : nodes_of(graph)) {
+    const Span span = add_node(node);
+    spans[node] = span;
+    edges_.emplace_back(around.first, span.first);
+    edges_.emplace_back(span.last, around.last);
+  }
+  for (const auto& [from, to] : edges_of(graph)) {
+    edges_.emplace_back(spans.at(from).last, spans.at(to).first);
+  }
+  return around;
+}
+
+Plan::Plan(hipGraph_t graph) { add_graph(graph); }
+
+void Plan::run(std::uint32_t seed, hipStream_t stream) const {
+  for (const std::size_t step : random_order(issues_.size(), edges_, seed)) issues_[step](stream);
+}
+
+void run_in_random_order(hipGraph_t graph, std::uint32_t seed, hipStream_t stream) {
+  Plan(graph).run(seed, stream);
 }
 
 }  // namespace graph_order

@@ -51,6 +51,7 @@ class Owner {
   }
 
   [[nodiscard]] Handle get() const { return handle_; }
+  Handle release() { return std::exchange(handle_, Handle{}); }
 
  private:
   Handle handle_{};

@@ -48,6 +48,22 @@ void launch_sum(std::uint32_t* total, const std::uint32_t* cells, std::uint32_t 
                 hipStream_t stream) {
   handles::sum(kRoute, kOne, stream, total, cells, count);
 }
+void launch_touch(const Use* uses, std::uint32_t* found, std::uint32_t count, hipStream_t stream) {
+  handles::touch(kRoute, {1, 1}, stream, uses, found, count);
+}
+hipGraphNode_t add_touch_node(hipGraph_t graph, const std::vector<hipGraphNode_t>& dependencies,
+                              const Use* uses, std::uint32_t* found, std::uint32_t count) {
+  void* arguments[] = {&uses, &found, &count};
+  hipKernelNodeParams parameters{};
+  parameters.func = &handles::touch;
+  parameters.gridDim = dim3(1);
+  parameters.blockDim = dim3(1);
+  parameters.kernelParams = arguments;
+  hipGraphNode_t node = nullptr;
+  HIP_CHECK(
+      hipGraphAddKernelNode(&node, graph, dependencies.data(), dependencies.size(), &parameters));
+  return node;
+}
 
 DeviceValue::DeviceValue() : memory_(apps::allocate_device_memory(sizeof(std::uint32_t))) {
   HIP_CHECK(hipMemset(get(), 0, sizeof(std::uint32_t)));

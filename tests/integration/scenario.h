@@ -11,6 +11,8 @@
 
 namespace scenario {
 
+struct Use;
+
 void launch_enter(std::uint32_t* cells, std::uint32_t count, std::uint32_t* faults,
                   hipStream_t stream);
 void launch_leave(std::uint32_t* cells, std::uint32_t count, std::uint32_t* faults,
@@ -19,6 +21,11 @@ void launch_fill(std::uint32_t* cells, std::uint32_t count, std::uint32_t value,
                  hipStream_t stream);
 void launch_sum(std::uint32_t* total, const std::uint32_t* cells, std::uint32_t count,
                 hipStream_t stream);
+
+// See scenario_kernels.h.
+void launch_touch(const Use* uses, std::uint32_t* found, std::uint32_t count, hipStream_t stream);
+hipGraphNode_t add_touch_node(hipGraph_t graph, const std::vector<hipGraphNode_t>& dependencies,
+                              const Use* uses, std::uint32_t* found, std::uint32_t count);
 
 // One value of device memory that the host reads and writes.
 class DeviceValue {

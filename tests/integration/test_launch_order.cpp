@@ -257,4 +257,26 @@ TEST_CASE("an updated exec holds the memory of a graph that is gone") {
   CHECK(faults.read() == 0);
 }
 
+TEST_CASE("a launch waits for what ran on a stream before its capture, also if no exec was left") {
+  const apps::Stream one = apps::make_non_blocking_stream();
+  const apps::Stream two = apps::make_non_blocking_stream();
+  const DeviceValue faults;
+  {
+    const apps::GraphExec exec = apps::instantiate(capture_turnstile(one.get(), faults));
+    HIP_CHECK(hipGraphLaunch(exec.get(), one.get()));
+  }
+  const apps::Graph unrelated = capture(
+      one.get(),
+      [&] {
+        const apps::GraphExec exec = apps::instantiate(capture_turnstile(two.get(), faults));
+        HIP_CHECK(hipGraphLaunch(exec.get(), two.get()));
+        hipStreamCaptureStatus status{};
+        HIP_CHECK(hipStreamIsCapturing(two.get(), &status));
+        CHECK(status == hipStreamCaptureStatusNone);
+      },
+      hipStreamCaptureModeRelaxed);
+  CHECK(node_types(unrelated.get()).empty());
+  CHECK(faults.read() == 0);
+}
+
 TEST_SUITE_END();

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <array>
 
+#include <cstdlib>
+
 #include "scenario.h"
 
 using namespace scenario;
@@ -177,6 +179,35 @@ TEST_CASE("1000 x capture, instantiate, launch, destroy leaves nothing behind") 
   CHECK(least < (1U << 20));
 }
 
+// CAPTURES=N makes N of them. Without hipgraft it tells what the runtime itself leaves behind.
+TEST_CASE("captures made and dropped leave nothing behind") {
+  const char* const text = std::getenv("CAPTURES");
+  const int captures = text != nullptr ? std::atoi(text) : 5000;
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const DeviceValue total;
+  const auto drop = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      capture(stream.get(), [&] {
+        // Now and then another program, and one that does not free.
+        void* const first = allocate_async<char>(100 + 1000 * (i % 7), stream.get());
+        auto* const cells = allocate_async<std::uint32_t>(kCells, stream.get());
+        launch_fill(cells, kCells, 0, stream.get());
+        HIP_CHECK(hipFreeAsync(cells, stream.get()));
+        if (i % 10 != 0) HIP_CHECK(hipFreeAsync(first, stream.get()));
+      });
+    }
+    HIP_CHECK(hipDeviceSynchronize());
+  };
+  drop(captures / 2);
+  const std::uint64_t device_bytes = settled_device_bytes(0);
+  const std::uint64_t resident = resident_bytes();
+  drop(captures / 2);
+  CHECK(settled_device_bytes(device_bytes) == device_bytes);
+  const auto grown = static_cast<std::int64_t>(resident_bytes() - resident);
+  MESSAGE("resident memory of " << captures / 2 << " captures: " << grown << " bytes");
+  CHECK(grown < (1 << 20));
+}
+
 #ifdef SCENARIO_CAPTURES_CAN_BE_KILLED
 TEST_CASE("failed captures leave nothing behind") {
   const apps::Stream stream = apps::make_non_blocking_stream();
@@ -288,5 +319,34 @@ TEST_CASE("an exec of a graph inside another one keeps the memory") {
   });
 }
 #endif
+
+TEST_CASE("handles of graphs inside a graph that is gone are forgotten at every depth") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  HIP_CHECK(hipDeviceSynchronize());
+  const std::uint64_t before = settled_device_bytes(0);
+  const auto wrap = [](const apps::Graph& inner) {
+    hipGraph_t outer = nullptr;
+    HIP_CHECK(hipGraphCreate(&outer, 0));
+    hipGraphNode_t node = nullptr;
+    HIP_CHECK(hipGraphAddChildGraphNode(&node, outer, nullptr, 0, inner.get()));
+    return std::pair(apps::Graph(outer), node);
+  };
+  const auto look_inside = [](hipGraphNode_t node) {
+    hipGraph_t inside = nullptr;
+    HIP_CHECK(hipGraphChildGraphNodeGetGraph(node, &inside));
+    return inside;
+  };
+  for (int i = 0; i < 3; ++i) {
+    const DeviceValue total;
+    const auto [middle, unused] = wrap(capture_sum(stream.get(), total, 1));
+    const auto [outer, node] = wrap(middle);
+    hipGraphNode_t inner = nullptr;
+    std::size_t count = 1;
+    HIP_CHECK(hipGraphGetNodes(look_inside(node), &inner, &count));
+    look_inside(inner);
+  }
+  HIP_CHECK(hipDeviceSynchronize());
+  CHECK(settled_device_bytes(before) == before);
+}
 
 TEST_SUITE_END();
