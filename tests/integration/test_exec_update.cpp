@@ -207,6 +207,7 @@ TEST_CASE("what stands behind an exec goes with it") {
   CHECK(settled_device_bytes(before) == before);
 }
 
+#if HIP_VERSION_MAJOR >= 6  // 5.7 launches wait for the host function
 TEST_CASE("launches that are under way when the exec is renewed and destroyed go on") {
   Summing sums;
   std::atomic<bool> open{false};
@@ -228,6 +229,7 @@ TEST_CASE("launches that are under way when the exec is renewed and destroyed go
   open.notify_all();
   CHECK(sums.total.read() == sums.expected);
 }
+#endif
 
 TEST_CASE("temporaries on two streams by turns") {
   const apps::Stream one = apps::make_non_blocking_stream();
