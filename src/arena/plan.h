@@ -29,7 +29,7 @@ using PlanRef = std::shared_ptr<const Plan>;
 class History {
  public:
   // Beyond this many requests packing takes too long: they keep the places that they had.
-  static constexpr std::size_t kMaxPacked = 4096;
+  static constexpr std::size_t kMaxPacked = 1024;
 
   // Returns the number of the request: 0, 1, 2, ...
   std::uint32_t allocated(Extent block, const dag::Frontier& frontier);

@@ -157,12 +157,6 @@ std::vector<Region::Live> Region::live() const {
   return live;
 }
 
-std::optional<Region::Live> Region::around(Address inside) const {
-  const std::optional<Segments::Block> block = segments_.block_around(inside);
-  if (!block || inside - block->address >= block->asked) return std::nullopt;
-  return Live{block->address, block->asked};
-}
-
 Bytes Region::high_water() const {
   Bytes total = 0;
   for (const Extent& extent : extents_) total += extent.bytes;

@@ -51,8 +51,6 @@ class Region {
     Bytes bytes = 0;  // as asked
   };
   std::vector<Live> live() const;  // by address
-  // The live block that contains the address, of whose bytes those count that were asked for.
-  std::optional<Live> around(Address inside) const;
 
   Bytes high_water() const;                  // bytes of distinct addresses handed out
   Bytes peak_live() const { return peak_; }  // most bytes alive at once, in the order of the calls

@@ -222,18 +222,12 @@ void Segments::take(Spot spot, Bytes bytes, Bytes asked, std::uint32_t request) 
   block.request = request;
 }
 
-std::optional<Segments::Block> Segments::block_around(Address address) const {
+std::optional<Segments::Block> Segments::block_at(Address address) const {
   const Id id = at_or_before(address);
   if (id == kNone) return std::nullopt;
   const Segment& segment = segments_[id];
-  if (!segment.live() || address >= segment.end()) return std::nullopt;
+  if (!segment.live() || segment.address != address) return std::nullopt;
   return Block{id, segment.address, segment.asked, segment.request};
-}
-
-std::optional<Segments::Block> Segments::block_at(Address address) const {
-  std::optional<Block> block = block_around(address);
-  if (block && block->address != address) block.reset();
-  return block;
 }
 
 std::uint32_t Segments::free(Id id, dag::Marks marks) {

@@ -50,9 +50,8 @@ class Segments {
   Spot spot_at(Address address) const { return {address, at_or_before(address)}; }
   // Makes a block of bytes that are usable.
   void take(Spot spot, Bytes bytes, Bytes asked, std::uint32_t request);
-  // The block that begins at, or lies around, the address.
+  // The block that begins at the address.
   std::optional<Block> block_at(Address address) const;
-  std::optional<Block> block_around(Address address) const;
   // Frees a block. Returns where in marks() its marks are.
   std::uint32_t free(Id block, dag::Marks marks);
   const std::vector<dag::Marks>& marks() const { return marks_; }

@@ -333,26 +333,7 @@ TEST_CASE("a stream behind one of two freed neighbours gets that one alone") {
   CHECK(region.allocate(kUnit, stream.frontier()) == a);
 }
 
-TEST_CASE("the block around an address is found") {
-  Chunks chunks(true);
-  chunks.add({kBase, 64 * kUnit});
-  Region region(chunks, ordered);
-  dag::Mirror mirror;
-  Stream stream{mirror};
-  const auto a = region.allocate(1000, stream.frontier());
-  const auto b = region.allocate(kUnit, stream.frontier());
-  REQUIRE(region.around(*a + 999));
-  CHECK(region.around(*a + 999)->address == *a);
-  CHECK(region.around(*a)->bytes == 1000);
-  CHECK_FALSE(region.around(*a + 1000));  // padding
-  CHECK(region.around(*b + 1)->address == *b);
-  CHECK_FALSE(region.around(*b + kUnit));
-  CHECK_FALSE(region.around(kBase - 1));
-  region.free(*a, stream.marks());
-  CHECK_FALSE(region.around(*a));
-}
-
-TEST_CASE("among many blocks none overlap, and each is found by what lies inside") {
+TEST_CASE("among many blocks none overlap") {
   Chunks chunks(true);
   for (Address chunk = 1; chunk <= 6; ++chunk) chunks.add({chunk << 20, 1 << 20});
   Region region(chunks, ordered);
@@ -375,7 +356,6 @@ TEST_CASE("among many blocks none overlap, and each is found by what lies inside
     } else {
       auto victim = live.lower_bound((1 << 20) + random() % (6 << 20));
       if (victim == live.end()) victim = live.begin();
-      REQUIRE(region.around(victim->first + random() % victim->second)->address == victim->first);
       REQUIRE(region.free(victim->first, stream.marks()));
       live.erase(victim);
     }
