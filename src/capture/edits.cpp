@@ -35,9 +35,9 @@ void keep_order_around(hipGraphNode_t node) {
     std::vector<std::uint64_t> known;
     runtime::dependencies_of(later, known);
     for (const std::uint64_t earlier : before) {
-      if (std::find(known.begin(), known.end(), earlier) == known.end()) {
-        runtime::add_edge(graph, earlier, later);
-      }
+      // Adding an edge that is there corrupts the memory of 5.7, which lists some nodes twice.
+      if (std::find(known.begin(), known.end(), earlier) != known.end()) continue;
+      if (runtime::add_edge(graph, earlier, later)) known.push_back(earlier);
     }
   }
 }
