@@ -31,9 +31,13 @@ bool put_off(void* pointer, hipStream_t stream) {
   free.device = runtime::device_of(stream);
   if (runtime::record_event(free.behind, stream, free.device) != hipSuccess) return false;
   State& s = state();
-  const std::lock_guard lock(s.mutex);
-  s.frees_beside.push_back(free);
-  s.known_frees_beside.fetch_add(1, std::memory_order_release);
+  {
+    const std::lock_guard lock(s.mutex);
+    s.frees_beside.push_back(free);
+    s.known_frees_beside.fetch_add(1);
+  }
+  // The last capture may have ended just now, and not have seen this free.
+  if (s.live_sessions.load() == 0) run_frees_beside();
   return true;
 }
 

@@ -67,6 +67,9 @@ class Leaving {
 void note_first_cause(Session& session, Call call, abi::hipError_t error, std::string detail);
 
 namespace detail {
+// Around the call that begins a capture.
+void beginning();
+void not_begun();
 void began(Call call, abi::hipStream_t stream, abi::hipStreamCaptureMode asked);
 bool may_join(abi::hipStream_t stream);
 void may_have_joined(abi::hipStream_t stream);
@@ -80,8 +83,13 @@ abi::hipError_t begin_capture(Call call, abi::hipStream_t stream, abi::hipStream
   }
   seal_for_capture(stream);
   reserve(call, stream);
+  detail::beginning();
   const abi::hipError_t result = begin(abi::hipStreamCaptureModeRelaxed);
-  if (result == abi::hipSuccess) detail::began(call, stream, mode);
+  if (result == abi::hipSuccess) {
+    detail::began(call, stream, mode);
+  } else {
+    detail::not_begun();
+  }
   return result;
 }
 

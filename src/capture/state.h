@@ -218,7 +218,7 @@ struct State {
   std::unordered_map<const void*, report::Site> sites;  // by return address
 
   // Read without the lock, as a first look.
-  std::atomic<int> live_sessions{0};
+  std::atomic<int> live_sessions{0};  // with those that the runtime is beginning or ending
   std::atomic<int> known_timelines{0};
   std::atomic<int> known_frees_beside{0};
   std::atomic<int> renewed{0};  // execs that another one stands behind

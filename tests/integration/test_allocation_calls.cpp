@@ -1,7 +1,9 @@
 // Calls that allocate and free in and beside captures, other than hipMallocAsync and hipFreeAsync
 // on the capturing stream.
 #include <array>
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include "scenario.h"
 
@@ -69,6 +71,27 @@ TEST_CASE("streams that do not capture allocate and free while a blocking stream
     CHECK(read_first(during) == 0x01010101);
     CHECK(hipFreeAsync(during, other) == hipSuccess);
   }
+}
+
+TEST_CASE("captures that begin and end meanwhile are in nobody's way") {
+  const apps::Stream busy = make_blocking_stream();
+  std::atomic<bool> over{false};
+  std::thread capturing([&] {
+    for (int i = 0; i < 3000; ++i) {
+      capture(
+          busy.get(), [] {}, hipStreamCaptureModeRelaxed);
+    }
+    over = true;
+  });
+  const apps::Stream other = make_blocking_stream();
+  int refused = 0;
+  while (!over) {
+    void* block = nullptr;
+    refused += hipMallocAsync(&block, kBytes, other.get()) != hipSuccess;
+    refused += block != nullptr && hipFreeAsync(block, other.get()) != hipSuccess;
+  }
+  capturing.join();
+  CHECK(refused == 0);
 }
 
 TEST_CASE("what is freed beside a capture returns to its pool") {
