@@ -230,6 +230,7 @@ void remember(const Launch& launch, const StreamAt& at) {
 }  // namespace
 
 hipError_t launch(hipGraphExec_t exec, hipStream_t stream) {
+  runtime::supersede_last_error();
   const StreamAt at(stream);
   Launch launch = prepare(exec, at);
   if (launch.memories.empty()) {
