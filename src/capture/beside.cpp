@@ -83,6 +83,13 @@ bool freed_beside(const void* pointer) {
                      [&](const FreeBeside& free) { return free.pointer == pointer; });
 }
 
+void forget_frees_beside(int device) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  std::erase_if(s.frees_beside, [&](const FreeBeside& free) { return free.device == device; });
+  s.known_frees_beside.store(static_cast<int>(s.frees_beside.size()), std::memory_order_release);
+}
+
 void run_frees_beside() {
   State& s = state();
   if (s.known_frees_beside.load(std::memory_order_acquire) == 0) return;

@@ -207,11 +207,6 @@ dag::Marks marks_of(const Position& at) {
   return marks_behind(*at.session, at.terminals, at.known);
 }
 
-dag::Marks marks_of(const SessionRef& session, hipStream_t stream) {
-  const std::optional<Position> at = position(stream);
-  return at && at->session == session ? marks_of(*at) : marks_of_all(session);
-}
-
 dag::Marks marks_of(const SessionRef& session, hipGraphNode_t node) {
   const std::vector<dag::NodeId> nodes{reinterpret_cast<dag::NodeId>(node)};
   return marks_behind(*session, nodes, learn(*session, nodes));
@@ -297,6 +292,20 @@ void Leaving::left() {
   run_frees_beside();
 }
 
+void forget_captures(int device) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  for (auto entry = s.sessions.begin(); entry != s.sessions.end();) {
+    if (entry->second->device != device) {
+      ++entry;
+      continue;
+    }
+    record_capture(*entry->second, report::Status::abandoned, {});
+    entry = s.sessions.erase(entry);
+    capture_is_over();
+  }
+}
+
 void note_first_cause(Session& session, Call call, hipError_t error, std::string detail) {
   report::Cause cause{call.name, runtime::error_name(error), site_of(call.caller),
                       std::move(detail)};
@@ -321,6 +330,7 @@ void began(Call call, hipStream_t stream, hipStreamCaptureMode asked) {
   session->stream = stream;
   session->graph = view.graph;
   session->origin = key_of(stream);
+  session->device = runtime::device_of(stream);
   session->asked = asked;
   session->thread = this_thread();
   session->begun = call;

@@ -151,6 +151,7 @@ struct Session {
   abi::hipStream_t stream = nullptr;  // the origin
   abi::hipGraph_t graph = nullptr;    // as the runtime calls it meanwhile
   StreamKey origin;
+  int device = 0;                     // the stream's
   abi::hipStreamCaptureMode asked{};  // by the program; the runtime is always asked for Relaxed
   std::uint64_t thread = 0;           // that began it
   Call begun{};
