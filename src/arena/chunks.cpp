@@ -50,7 +50,7 @@ void Chunks::insert(Chunk chunk) {
 }
 
 void Chunks::add_held(Extent extent) {
-  insert(Chunk{extent, 0});
+  insert(Chunk{extent, 0, kOld});
   held_.rise(extent.bytes);
 }
 

@@ -45,7 +45,8 @@ class Chunks {
 
   void add(Extent chunk);
 
-  // Adds a chunk all of which the caller holds already.
+  // Adds a chunk all of which the caller holds already. It is of no size that captures ask for
+  // again and again: once idle it counts as old.
   void add_held(Extent chunk);
 
   // Takes `bytes` nobody holds, at the lowest address that fits. Adds to `fences` what must be

@@ -287,6 +287,31 @@ std::optional<int> device_for(hipStream_t stream, hipMemPool_t handle, const cha
 // hipMallocAsync with a size that no device has is the runtime's to refuse.
 constexpr std::size_t kLargest = std::size_t{1} << 46;
 
+// With all that uses it.
+void forget_memory(int device) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  std::vector<MemoryRef> owned;  // ends after the blocks: a memory's end removes blocks too
+  for (auto& [address, block] : s.blocks) {
+    if (block.memory->device != device) continue;
+    block.memory->forget();
+    block.memory->dormant.clear();
+    if (block.owned != nullptr) owned.push_back(std::move(block.owned));
+  }
+  std::erase_if(s.blocks, [&](const auto& block) { return block.second.memory->device == device; });
+  const auto forget = [&](const MemoryRef& memory) {
+    if (memory->device == device) memory->forget();
+  };
+  const auto forget_all = [&](const Holder& holder) {
+    std::for_each(holder.memories.begin(), holder.memories.end(), forget);
+    std::for_each(holder.borrowed.begin(), holder.borrowed.end(), forget);
+  };
+  for (const auto& entry : s.sessions) forget_all(entry.second->holder);
+  for (const auto& entry : s.graphs) forget_all(entry.second);
+  for (const auto& entry : s.execs) forget_all(entry.second);
+  s.device(device).chunks.forget();
+}
+
 }  // namespace
 
 void give_up_block(Address address) {
@@ -485,27 +510,9 @@ std::uint64_t idle_bytes(int device) {
 
 void forget_device(int device) {
   forget_timelines(device);
-  State& s = state();
-  const std::lock_guard lock(s.mutex);
-  std::vector<MemoryRef> owned;  // ends after the blocks: a memory's end removes blocks too
-  for (auto& [address, block] : s.blocks) {
-    if (block.memory->device != device) continue;
-    block.memory->forget();
-    block.memory->dormant.clear();
-    if (block.owned != nullptr) owned.push_back(std::move(block.owned));
-  }
-  std::erase_if(s.blocks, [&](const auto& block) { return block.second.memory->device == device; });
-  const auto forget = [&](const MemoryRef& memory) {
-    if (memory->device == device) memory->forget();
-  };
-  const auto forget_all = [&](const Holder& holder) {
-    std::for_each(holder.memories.begin(), holder.memories.end(), forget);
-    std::for_each(holder.borrowed.begin(), holder.borrowed.end(), forget);
-  };
-  for (const auto& entry : s.sessions) forget_all(entry.second->holder);
-  for (const auto& entry : s.graphs) forget_all(entry.second);
-  for (const auto& entry : s.execs) forget_all(entry.second);
-  s.device(device).chunks.forget();
+  forget_memory(device);
+  forget_captures(device);
+  forget_frees_beside(device);
 }
 
 }  // namespace hipgraft::capture

@@ -31,9 +31,13 @@ bool put_off(void* pointer, hipStream_t stream) {
   free.device = runtime::device_of(stream);
   if (runtime::record_event(free.behind, stream, free.device) != hipSuccess) return false;
   State& s = state();
-  const std::lock_guard lock(s.mutex);
-  s.frees_beside.push_back(free);
-  s.known_frees_beside.fetch_add(1, std::memory_order_release);
+  {
+    const std::lock_guard lock(s.mutex);
+    s.frees_beside.push_back(free);
+    s.known_frees_beside.fetch_add(1);
+  }
+  // The last capture may have ended just now, and not have seen this free.
+  if (s.live_sessions.load() == 0) run_frees_beside();
   return true;
 }
 
@@ -77,6 +81,13 @@ bool freed_beside(const void* pointer) {
   const std::lock_guard lock(s.mutex);
   return std::any_of(s.frees_beside.begin(), s.frees_beside.end(),
                      [&](const FreeBeside& free) { return free.pointer == pointer; });
+}
+
+void forget_frees_beside(int device) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  std::erase_if(s.frees_beside, [&](const FreeBeside& free) { return free.device == device; });
+  s.known_frees_beside.store(static_cast<int>(s.frees_beside.size()), std::memory_order_release);
 }
 
 void run_frees_beside() {

@@ -17,6 +17,9 @@ Answer free_beside(void* pointer, abi::hipStream_t stream);
 // Whether the program has freed the pointer, and the runtime does not know yet.
 bool freed_beside(const void* pointer);
 
+// The runtime has dropped all memory of the device.
+void forget_frees_beside(int device);
+
 // A capture is over: makes the frees that waited for it.
 void run_frees_beside();
 

@@ -42,12 +42,26 @@ std::optional<HostBlock> take_out(Session& session, Address address) {
   return block;
 }
 
+// Nothing will run what a killed capture has captured, whether or not the program ever ends it.
+bool killed(const Session& session) {
+  return runtime::capture_of(session.stream).status == abi::hipStreamCaptureStatusInvalidated;
+}
+
+// What precedes the free, if it is one of the capture: not one on a stream that runs now.
+std::optional<dag::Marks> marks_of_free(const SessionRef& session, const abi::hipStream_t* stream) {
+  if (killed(*session)) return std::nullopt;
+  if (stream == nullptr) return marks_of_all(session);
+  const std::optional<Position> at = position(*stream);
+  if (!at || at->session != session) return std::nullopt;
+  return marks_of(*at);
+}
+
 }  // namespace
 
 void host_block_allocated(void* pointer, std::size_t bytes) {
   if (pointer == nullptr || bytes == 0 || !serving()) return;
   const SessionRef session = own_capture();
-  if (session == nullptr) return;
+  if (session == nullptr || killed(*session)) return;
   const HostBlock block{bytes, runtime::current_device()};
   const std::lock_guard lock(state().mutex);
   session->host_blocks[reinterpret_cast<Address>(pointer)] = block;
@@ -58,14 +72,20 @@ Answer free_host_block(void* pointer, const abi::hipStream_t* stream) {
   const auto address = reinterpret_cast<Address>(pointer);
   const SessionRef session = capture_of_block(address);
   if (session == nullptr) return std::nullopt;
-  const dag::Marks marks = stream != nullptr ? marks_of(session, *stream) : marks_of_all(session);
+  const std::optional<dag::Marks> marks = marks_of_free(session, stream);
   const std::optional<HostBlock> block = take_out(*session, address);
-  if (!block) return std::nullopt;
+  if (!marks || !block) return std::nullopt;
   // Streams that do not capture may be using it, and nothing but this wait orders them.
   if (stream == nullptr) wait_like_free(block->device);
-  const std::lock_guard lock(state().mutex);
-  adopt(*session, block->device, {address, arena::round_up(block->bytes, arena::kAlignment)},
-        marks);
+  State& s = state();
+  {
+    const std::lock_guard lock(s.mutex);
+    if (!s.sessions.contains(session->id)) return std::nullopt;  // ended meanwhile
+    const arena::Extent freed{address, arena::round_up(block->bytes, arena::kAlignment)};
+    adopt(*session, block->device, freed, *marks);
+  }
+  // Former captures' memory of this kind: the wait was for that, too.
+  if (stream == nullptr) trim(Trim::unused);
   return abi::hipSuccess;
 }
 

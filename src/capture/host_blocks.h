@@ -4,7 +4,8 @@
 // that needs no node. Its free inside the same capture is another matter, because nothing that was
 // captured has run yet: the memory then passes to the capture's arena, where later requests of the
 // capture may take its bytes as any others, and lives as long as the graph. What the capture does
-// not free remains an ordinary allocation.
+// not free remains an ordinary allocation, and so does what is freed on a stream that does not
+// capture or after the capture was killed.
 #pragma once
 
 #include "capture/state.h"

@@ -149,7 +149,9 @@ void finish(Launch& launch, bool can_settle) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   for (const MemoryRef& memory : launch.memories) {
-    const bool settled = can_settle && launch.frees.empty() && memory->dormant.empty();
+    const arena::Fences& fences = memory->region.fences();  // more than one: not_ordered
+    const bool settled = can_settle && launch.frees.empty() && memory->dormant.empty() &&
+                         fences.size() == 1 && fences[0] == launch.timeline;
     memory->settled.store(settled ? launch.issuing : nullptr);
     memory->launching.fetch_sub(1);
   }
@@ -228,6 +230,7 @@ void remember(const Launch& launch, const StreamAt& at) {
 }  // namespace
 
 hipError_t launch(hipGraphExec_t exec, hipStream_t stream) {
+  runtime::supersede_last_error();
   const StreamAt at(stream);
   Launch launch = prepare(exec, at);
   if (launch.memories.empty()) {

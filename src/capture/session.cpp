@@ -37,10 +37,11 @@ SessionRef session_begun_on(StreamKey origin) {
 bool take_out(const SessionRef& session) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
-  if (s.sessions.erase(session->id) == 0) return false;
-  s.live_sessions.fetch_sub(1, std::memory_order_release);
-  return true;
+  return s.sessions.erase(session->id) != 0;
 }
+
+// The runtime has ended the capture as well.
+void capture_is_over() { state().live_sessions.fetch_sub(1); }
 
 // Adds a node whose dependencies are known, as those of most nodes are that are met for the first
 // time. False if that was not the whole story.
@@ -99,6 +100,7 @@ void abandon(const SessionRef& session) {
   const std::lock_guard lock(state().mutex);
   record_capture(*session, report::Status::abandoned, {});
   drop_memory(*session);
+  capture_is_over();
 }
 
 hipError_t end_invalidated(const SessionRef& session, hipGraph_t* graph) {
@@ -205,11 +207,6 @@ dag::Marks marks_of(const Position& at) {
   return marks_behind(*at.session, at.terminals, at.known);
 }
 
-dag::Marks marks_of(const SessionRef& session, hipStream_t stream) {
-  const std::optional<Position> at = position(stream);
-  return at && at->session == session ? marks_of(*at) : marks_of_all(session);
-}
-
 dag::Marks marks_of(const SessionRef& session, hipGraphNode_t node) {
   const std::vector<dag::NodeId> nodes{reinterpret_cast<dag::NodeId>(node)};
   return marks_behind(*session, nodes, learn(*session, nodes));
@@ -248,6 +245,7 @@ hipError_t end_capture(Call call, hipStream_t stream, hipGraph_t* graph) {
   const hipError_t result = view.status == hipStreamCaptureStatusInvalidated
                                 ? end_invalidated(session, graph)
                                 : end_active(call, session, view, graph);
+  capture_is_over();
   rejoin_stand_ins();
   run_frees_beside();
   return result;
@@ -281,7 +279,6 @@ void Leaving::stay() {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.sessions[begun_->id] = begun_;
-  s.live_sessions.fetch_add(1, std::memory_order_release);
 }
 
 void Leaving::left() {
@@ -291,7 +288,22 @@ void Leaving::left() {
     record_capture(*begun_, report::Status::abandoned, {});
     drop_memory(*begun_);
   }
+  capture_is_over();
   run_frees_beside();
+}
+
+void forget_captures(int device) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  for (auto entry = s.sessions.begin(); entry != s.sessions.end();) {
+    if (entry->second->device != device) {
+      ++entry;
+      continue;
+    }
+    record_capture(*entry->second, report::Status::abandoned, {});
+    entry = s.sessions.erase(entry);
+    capture_is_over();
+  }
 }
 
 void note_first_cause(Session& session, Call call, hipError_t error, std::string detail) {
@@ -303,9 +315,13 @@ void note_first_cause(Session& session, Call call, hipError_t error, std::string
 
 namespace detail {
 
+// Before the call: what other threads may do beside a capture has changed when it returns.
+void beginning() { state().live_sessions.fetch_add(1); }
+void not_begun() { capture_is_over(); }
+
 void began(Call call, hipStream_t stream, hipStreamCaptureMode asked) {
   const runtime::CaptureView view = runtime::capture_of(stream);
-  if (!view.active()) return;
+  if (!view.active()) return not_begun();
   // The runtime lets an invalidated stream begin again without an end.
   abandon(session_begun_on(key_of(stream)));
 
@@ -314,6 +330,7 @@ void began(Call call, hipStream_t stream, hipStreamCaptureMode asked) {
   session->stream = stream;
   session->graph = view.graph;
   session->origin = key_of(stream);
+  session->device = runtime::device_of(stream);
   session->asked = asked;
   session->thread = this_thread();
   session->begun = call;
@@ -322,7 +339,6 @@ void began(Call call, hipStream_t stream, hipStreamCaptureMode asked) {
   State& s = state();
   const std::lock_guard lock(s.mutex);
   s.sessions[view.id] = std::move(session);
-  s.live_sessions.fetch_add(1, std::memory_order_release);
 }
 
 bool may_join(hipStream_t stream) {

@@ -39,7 +39,6 @@ abi::hipError_t wait_event(abi::hipStream_t stream, Wait wait);
 // What precedes a free in the stream's capture, or a free by the host: all that was captured so
 // far.
 dag::Marks marks_of(const Position& at);
-dag::Marks marks_of(const SessionRef& session, abi::hipStream_t stream);
 dag::Marks marks_of_all(const SessionRef& session);
 // What precedes a node of the session's graph, and the node.
 dag::Marks marks_of(const SessionRef& session, abi::hipGraphNode_t node);
@@ -63,10 +62,17 @@ class Leaving {
   SessionRef begun_;
 };
 
+// The runtime has destroyed all streams of the device, and with them the captures begun there;
+// their memory was forgotten before.
+void forget_captures(int device);
+
 // Only the first is kept. Not with the lock held.
 void note_first_cause(Session& session, Call call, abi::hipError_t error, std::string detail);
 
 namespace detail {
+// Around the call that begins a capture.
+void beginning();
+void not_begun();
 void began(Call call, abi::hipStream_t stream, abi::hipStreamCaptureMode asked);
 bool may_join(abi::hipStream_t stream);
 void may_have_joined(abi::hipStream_t stream);
@@ -80,8 +86,13 @@ abi::hipError_t begin_capture(Call call, abi::hipStream_t stream, abi::hipStream
   }
   seal_for_capture(stream);
   reserve(call, stream);
+  detail::beginning();
   const abi::hipError_t result = begin(abi::hipStreamCaptureModeRelaxed);
-  if (result == abi::hipSuccess) detail::began(call, stream, mode);
+  if (result == abi::hipSuccess) {
+    detail::began(call, stream, mode);
+  } else {
+    detail::not_begun();
+  }
   return result;
 }
 

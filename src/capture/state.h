@@ -151,6 +151,7 @@ struct Session {
   abi::hipStream_t stream = nullptr;  // the origin
   abi::hipGraph_t graph = nullptr;    // as the runtime calls it meanwhile
   StreamKey origin;
+  int device = 0;                     // the stream's
   abi::hipStreamCaptureMode asked{};  // by the program; the runtime is always asked for Relaxed
   std::uint64_t thread = 0;           // that began it
   Call begun{};
@@ -218,7 +219,7 @@ struct State {
   std::unordered_map<const void*, report::Site> sites;  // by return address
 
   // Read without the lock, as a first look.
-  std::atomic<int> live_sessions{0};
+  std::atomic<int> live_sessions{0};  // with those that the runtime is beginning or ending
   std::atomic<int> known_timelines{0};
   std::atomic<int> known_frees_beside{0};
   std::atomic<int> renewed{0};  // execs that another one stands behind

@@ -3,6 +3,7 @@
 #include "capture/execs.h"
 #include "capture/handles.h"
 #include "entry/guard.h"
+#include "runtime/last_error.h"
 
 using namespace hipgraft;
 using namespace hipgraft::abi;
@@ -72,7 +73,10 @@ HIPGRAFT_EXPORT hipError_t hipDrvGraphAddMemFreeNode(hipGraphNode_t* node, hipGr
 
 HIPGRAFT_EXPORT hipError_t hipGraphDestroyNode(hipGraphNode_t node) {
   HIPGRAFT_GUARD;
-  if (guard.ours() && node != nullptr) capture::keep_order_around(node);
+  if (guard.ours() && node != nullptr) {
+    runtime::supersede_last_error();
+    capture::keep_order_around(node);
+  }
   return guard.real().hipGraphDestroyNode(node);
 }
 

@@ -27,6 +27,15 @@ hipError_t allocate_block(const entry::Guard& guard, void* const* ptr, Bytes byt
   return result;
 }
 
+// Where a capture may be in the way of the native call: asked again if one has begun meanwhile.
+template <class Beside, class Native>
+hipError_t besides_captures(Beside beside, Native native) {
+  if (const capture::Answer answer = beside()) return *answer;
+  const hipError_t result = native();
+  if (result != hipErrorStreamCaptureUnsupported) return result;
+  return beside().value_or(result);
+}
+
 }  // namespace
 
 HIPGRAFT_EXPORT hipError_t hipMalloc(void** ptr, size_t size) {
@@ -77,10 +86,9 @@ HIPGRAFT_EXPORT hipError_t hipMallocAsync(void** ptr, size_t size, hipStream_t s
   const capture::Answer served =
       capture::allocate(HIPGRAFT_THIS_CALL(hipMallocAsync), ptr, size, stream, nullptr);
   if (served) return *served;
-  return allocate(guard, [&] {
-    const capture::Answer beside = capture::allocate_beside(ptr, size, stream);
-    return beside ? *beside : guard.real().hipMallocAsync(ptr, size, stream);
-  });
+  const auto beside = [&] { return capture::allocate_beside(ptr, size, stream); };
+  const auto native = [&] { return guard.real().hipMallocAsync(ptr, size, stream); };
+  return allocate(guard, [&] { return besides_captures(beside, native); });
 }
 
 HIPGRAFT_EXPORT hipError_t hipMallocFromPoolAsync(void** ptr, size_t size, hipMemPool_t pool,
@@ -98,12 +106,10 @@ HIPGRAFT_EXPORT hipError_t hipMallocFromPoolAsync(void** ptr, size_t size, hipMe
 
 HIPGRAFT_EXPORT hipError_t hipFreeAsync(void* ptr, hipStream_t stream) {
   HIPGRAFT_GUARD;
-  capture::Answer freed;
-  if (guard.watched()) {
-    freed = capture::free_on_stream(ptr, stream);
-    if (!freed) freed = capture::free_beside(ptr, stream);
-  }
-  return freed ? *freed : guard.real().hipFreeAsync(ptr, stream);
+  const auto native = [&] { return guard.real().hipFreeAsync(ptr, stream); };
+  if (!guard.watched()) return native();
+  if (const capture::Answer freed = capture::free_on_stream(ptr, stream)) return *freed;
+  return besides_captures([&] { return capture::free_beside(ptr, stream); }, native);
 }
 
 HIPGRAFT_EXPORT hipError_t hipFree(void* ptr) {

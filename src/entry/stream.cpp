@@ -2,6 +2,7 @@
 #include "capture/ordering.h"
 #include "capture/session.h"
 #include "entry/guard.h"
+#include "runtime/last_error.h"
 
 using namespace hipgraft;
 using namespace hipgraft::abi;
@@ -9,18 +10,21 @@ using namespace hipgraft::abi;
 namespace {
 
 hipError_t begin(capture::Call call, hipStream_t stream, hipStreamCaptureMode mode) {
+  runtime::supersede_last_error();
   return capture::begin_capture(call, stream, mode, [&](hipStreamCaptureMode relaxed) {
     return runtime::real().hipStreamBeginCapture(stream, relaxed);
   });
 }
 
 hipError_t end(capture::Call call, hipStream_t stream, hipGraph_t* graph) {
+  runtime::supersede_last_error();
   const hipError_t result = capture::end_capture(call, stream, graph);
   entry::report_progress();
   return result;
 }
 
 hipError_t wait(hipStream_t stream, hipEvent_t event, unsigned int flags) {
+  runtime::supersede_last_error();
   return capture::wait_event(
       stream, [&] { return runtime::real().hipStreamWaitEvent(stream, event, flags); });
 }
@@ -51,6 +55,7 @@ HIPGRAFT_EXPORT hipError_t hipStreamBeginCaptureToGraph(hipStream_t stream, hipG
                                                      numDependencies, asked);
   };
   if (!guard.ours()) return begin_to_graph(mode);
+  runtime::supersede_last_error();
   return capture::begin_capture(HIPGRAFT_THIS_CALL(hipStreamBeginCaptureToGraph), stream, mode,
                                 begin_to_graph);
 }
@@ -84,6 +89,7 @@ HIPGRAFT_EXPORT hipError_t hipStreamWaitEvent_spt(hipStream_t stream, hipEvent_t
 HIPGRAFT_EXPORT hipError_t hipStreamDestroy(hipStream_t stream) {
   HIPGRAFT_GUARD;
   if (!guard.ours()) return guard.real().hipStreamDestroy(stream);
+  runtime::supersede_last_error();
   capture::Leaving leaving(stream);
   const hipError_t result = guard.real().hipStreamDestroy(stream);
   if (result == hipSuccess) {

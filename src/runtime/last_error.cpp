@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/quirks.h"
 #include "runtime/real.h"
 
 namespace hipgraft::runtime {
@@ -31,6 +32,12 @@ abi::hipError_t answer(abi::hipError_t error) {
   real().hipGetLastError();  // else an older error of the runtime would hide this one
   kept = error;
   return error;
+}
+
+void supersede_last_error() {
+  static const bool errors_stay = errors_outlive_success();
+  if (errors_stay) return;
+  take_last_error();
 }
 
 KeepLastError::KeepLastError() : before_(keeping++ == 0 ? peek_last_error() : abi::hipSuccess) {}

@@ -18,4 +18,6 @@ bool updates_pile_up() {
   return known >= kFirst;
 }
 
+bool errors_outlive_success() { return major_version() >= 7; }
+
 }  // namespace hipgraft::runtime

@@ -14,4 +14,7 @@ abi::hipError_t result_of_null_free();
 // seen on 6.4 and 7.2, not on 5.7). No runtime that does better is known.
 bool updates_pile_up();
 
+// Whether a call that succeeds leaves the last error alone: from 7.0 on (AMD's HIP 7.0 changelog).
+bool errors_outlive_success();
+
 }  // namespace hipgraft::runtime

@@ -1,7 +1,9 @@
 // Calls that allocate and free in and beside captures, other than hipMallocAsync and hipFreeAsync
 // on the capturing stream.
 #include <array>
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include "scenario.h"
 
@@ -69,6 +71,27 @@ TEST_CASE("streams that do not capture allocate and free while a blocking stream
     CHECK(read_first(during) == 0x01010101);
     CHECK(hipFreeAsync(during, other) == hipSuccess);
   }
+}
+
+TEST_CASE("captures that begin and end meanwhile are in nobody's way") {
+  const apps::Stream busy = make_blocking_stream();
+  std::atomic<bool> over{false};
+  std::thread capturing([&] {
+    for (int i = 0; i < 3000; ++i) {
+      capture(
+          busy.get(), [] {}, hipStreamCaptureModeRelaxed);
+    }
+    over = true;
+  });
+  const apps::Stream other = make_blocking_stream();
+  int refused = 0;
+  while (!over) {
+    void* block = nullptr;
+    refused += hipMallocAsync(&block, kBytes, other.get()) != hipSuccess;
+    refused += block != nullptr && hipFreeAsync(block, other.get()) != hipSuccess;
+  }
+  capturing.join();
+  CHECK(refused == 0);
 }
 
 TEST_CASE("what is freed beside a capture returns to its pool") {
@@ -296,6 +319,69 @@ TEST_CASE("hipMalloc's memory survives a capture that fails") {
   HIP_CHECK(hipMemset(kept, 3, kBytes));
   CHECK(read_first(static_cast<std::uint32_t*>(kept)) == 0x03030303);
   CHECK(hipFree(kept) == hipSuccess);
+}
+#endif
+
+TEST_CASE("a free on a stream that runs is no free of the capture") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const apps::Stream running = apps::make_non_blocking_stream();
+  const DeviceValue faults;
+  void* memory = nullptr;
+  const apps::Graph graph = capture(
+      stream.get(),
+      [&] {
+        HIP_CHECK(hipMalloc(&memory, kBytes));
+        auto* cells = static_cast<std::uint32_t*>(memory);
+        HIP_CHECK(hipMemsetAsync(cells, 0, kBytes, running.get()));
+        for (int i = 0; i < 20; ++i) {
+          launch_enter(cells, kCells, faults.get(), running.get());
+          launch_leave(cells, kCells, faults.get(), running.get());
+        }
+        HIP_CHECK(hipFreeAsync(memory, running.get()));
+        auto* next = allocate_async<std::uint32_t>(kCells, stream.get());
+        CHECK(next != memory);
+        HIP_CHECK(hipMemsetAsync(next, 0xff, kBytes, stream.get()));
+        HIP_CHECK(hipFreeAsync(next, stream.get()));
+      },
+      hipStreamCaptureModeRelaxed);
+  replay(graph, stream.get());
+  CHECK(faults.read() == 0);
+}
+
+TEST_CASE("memory that captures free does not pile up") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  return_idle_memory();
+  const std::uint64_t before = settled_device_bytes(0);
+  constexpr std::size_t kLarge = std::size_t{1} << 20;
+  for (int i = 0; i < 20; ++i) {
+    const apps::Graph graph = capture(stream.get(), [&] {
+      void* memory = nullptr;
+      HIP_CHECK(hipMalloc(&memory, kLarge));
+      HIP_CHECK(hipMemsetAsync(memory, 0, kLarge, stream.get()));
+      HIP_CHECK(hipFree(memory));
+    });
+    replay(graph, stream.get());
+  }
+  CHECK(settled_device_bytes(before) < before + 4 * kLarge);
+  return_idle_memory();
+}
+
+#ifdef SCENARIO_CAPTURES_CAN_BE_KILLED
+TEST_CASE("a killed capture that nobody ends keeps no memory") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  HIP_CHECK(hipStreamBeginCapture(stream.get(), hipStreamCaptureModeRelaxed));
+  void* early = nullptr;
+  HIP_CHECK(hipMalloc(&early, kBytes));
+  kill_captures();
+  static_cast<void>(hipGetLastError());
+  const std::uint64_t before = agent_device_bytes();
+  for (int i = 0; i < 10; ++i) {
+    void* memory = nullptr;
+    HIP_CHECK(hipMalloc(&memory, kBytes));
+    HIP_CHECK(hipFree(memory));
+  }
+  HIP_CHECK(hipFree(early));
+  CHECK(agent_device_bytes() < before);
 }
 #endif
 

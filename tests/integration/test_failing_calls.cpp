@@ -115,4 +115,29 @@ TEST_CASE("any call that a launch makes may fail") {
   CHECK(failing < kEnough);
 }
 
+TEST_CASE("a launch that is tried again on its stream is ordered as the one that failed") {
+  const apps::Stream first = apps::make_non_blocking_stream();
+  const apps::Stream second = apps::make_non_blocking_stream();
+  const DeviceValue faults;
+  const apps::Graph graph = capture_turnstile(first.get(), faults);
+  const apps::GraphExec exec = apps::instantiate(graph);
+  const apps::GraphExec other = apps::instantiate(graph);
+  int refused = 0;
+  bool failed = true;
+  for (std::int64_t failing = 1; failed && failing < kEnough; ++failing) {
+    CAPTURE(failing);
+    for (int i = 0; i < 20; ++i) HIP_CHECK(hipGraphLaunch(exec.get(), first.get()));
+    fail_call(failing);
+    refused += hipGraphLaunch(other.get(), second.get()) != hipSuccess;
+    failed = failed_call() != nullptr;
+    fail_call(0);
+    static_cast<void>(hipGetLastError());
+    HIP_CHECK(hipGraphLaunch(other.get(), second.get()));
+    HIP_CHECK(hipStreamSynchronize(first.get()));
+    HIP_CHECK(hipStreamSynchronize(second.get()));
+    REQUIRE(faults.read() == 0);
+  }
+  CHECK(refused > 1);
+}
+
 TEST_SUITE_END();

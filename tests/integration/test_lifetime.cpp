@@ -349,4 +349,20 @@ TEST_CASE("handles of graphs inside a graph that is gone are forgotten at every 
   CHECK(settled_device_bytes(before) == before);
 }
 
+// The last case of its suite: it takes the device from under what others may have kept.
+TEST_CASE("a device reset ends captures, and leaves nothing of them") {
+  hipStream_t stream = nullptr;
+  HIP_CHECK(hipStreamCreateWithFlags(&stream, hipStreamNonBlocking));
+  HIP_CHECK(hipStreamBeginCapture(stream, hipStreamCaptureModeRelaxed));
+  allocate_async<std::uint32_t>(kCells, stream);
+  HIP_CHECK(hipDeviceReset());
+  const std::uint64_t before = agent_device_bytes();
+  for (int i = 0; i < 10; ++i) {
+    void* memory = nullptr;
+    HIP_CHECK(hipMalloc(&memory, kCells));
+    HIP_CHECK(hipFree(memory));
+  }
+  CHECK(agent_device_bytes() <= before);
+}
+
 TEST_SUITE_END();
