@@ -42,6 +42,14 @@ void keep_order_around(hipGraphNode_t node) {
   }
 }
 
+void forget_node(hipGraphNode_t node) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  for (const auto& [id, session] : s.sessions) {
+    session->mirror.forget(reinterpret_cast<dag::NodeId>(node));
+  }
+}
+
 void edges_removed(hipGraph_t graph) {
   static std::atomic<bool> said{false};
   if (!uses_arena(graph) || said.exchange(true)) return;

@@ -10,6 +10,9 @@ namespace hipgraft::capture {
 // happens unless arena memory is used around it.
 void keep_order_around(abi::hipGraphNode_t node);
 
+// The node is about to be destroyed, and the runtime may give its handle to the next one.
+void forget_node(abi::hipGraphNode_t node);
+
 // The program takes away edges. What that may break cannot be told: says so, once.
 void edges_removed(abi::hipGraph_t graph);
 

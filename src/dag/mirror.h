@@ -64,6 +64,9 @@ class Mirror {
   // Adds a node; its dependencies must be known. Adding a known node again changes nothing.
   void add(NodeId node, std::span<const NodeId> dependencies);
 
+  // The node is gone, and another may get its name. What is known of others through it stays.
+  void forget(NodeId node) { nodes_.erase(node); }
+
   // Both expect known nodes.
   Frontier frontier(std::span<const NodeId> terminals) const;
   Marks marks(std::span<const NodeId> terminals) const;

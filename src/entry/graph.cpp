@@ -76,6 +76,7 @@ HIPGRAFT_EXPORT hipError_t hipGraphDestroyNode(hipGraphNode_t node) {
   if (guard.ours() && node != nullptr) {
     runtime::supersede_last_error();
     capture::keep_order_around(node);
+    capture::forget_node(node);
   }
   return guard.real().hipGraphDestroyNode(node);
 }

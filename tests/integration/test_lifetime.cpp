@@ -295,6 +295,43 @@ void check_nested(Nest nest) {
 
 }  // namespace
 
+TEST_CASE("a node that gets the handle of a destroyed one is not taken for it") {
+  const apps::Stream stream = apps::make_non_blocking_stream();
+  const apps::Stream fork = apps::make_non_blocking_stream();
+  const apps::Event forked = apps::make_ordering_event();
+  const apps::Event joined = apps::make_ordering_event();
+  const DeviceValue cell;
+  const auto touch = [&](void* memory, hipStream_t on) {
+    HIP_CHECK(hipMemsetAsync(memory, 0, sizeof(std::uint32_t), on));
+  };
+  const auto last_node = [&] {
+    hipStreamCaptureStatus status{};
+    const hipGraphNode_t* nodes = nullptr;
+    std::size_t count = 0;
+    HIP_CHECK(hipStreamGetCaptureInfo_v2(stream.get(), &status, nullptr, nullptr, &nodes, &count));
+    REQUIRE(count == 1);
+    return nodes[0];
+  };
+  capture(stream.get(), [&] {
+    touch(cell.get(), stream.get());
+    allocate_async<char>(1, stream.get());  // hipgraft has met the node now
+    const hipGraphNode_t destroyed = last_node();
+    HIP_CHECK(hipEventRecord(forked.get(), stream.get()));
+    HIP_CHECK(hipStreamWaitEvent(fork.get(), forked.get(), 0));
+    touch(cell.get(), fork.get());
+    allocate_async<char>(1, fork.get());
+    touch(cell.get(), stream.get());
+    HIP_CHECK(hipGraphDestroyNode(destroyed));
+    auto* block = allocate_async<char>(4096, stream.get());
+    touch(block, stream.get());
+    if (last_node() != destroyed) MESSAGE("the handle was not used again");
+    HIP_CHECK(hipFreeAsync(block, stream.get()));
+    CHECK(allocate_async<char>(4096, fork.get()) != block);
+    HIP_CHECK(hipEventRecord(joined.get(), fork.get()));
+    HIP_CHECK(hipStreamWaitEvent(stream.get(), joined.get(), 0));
+  });
+}
+
 TEST_CASE("a child graph added by hipGraphAddNode keeps its memory") {
   check_nested([](const apps::Graph& parent, const apps::Graph& child) {
     hipGraphNodeParams params{};

@@ -44,6 +44,19 @@ TEST_CASE("a fork is not ordered until it is joined") {
   CHECK(precedes(mirror, 3, 4));
 }
 
+TEST_CASE("a node that gets the name of a forgotten one is another node") {
+  Mirror mirror;
+  mirror.add(1, {});
+  mirror.add(2, std::vector<NodeId>{1});
+  const Frontier behind_first = mirror.frontier(std::vector<NodeId>{2});
+  mirror.forget(1);
+  CHECK_FALSE(mirror.knows(1));
+  mirror.add(3, {});
+  mirror.add(1, std::vector<NodeId>{3});
+  const Place place = mirror.marks(std::vector<NodeId>{1}).places[0];
+  CHECK_FALSE(behind_first.covers(place));
+}
+
 TEST_CASE("roots are not ordered") {
   Mirror mirror;
   add(mirror, 1, {});
