@@ -42,7 +42,7 @@ struct Options {
 
 struct Option {
   const char* variable;
-  const char* accepted;       // for people: "on, off or noreuse"
+  const char* accepted;       // for people: "on, off, noreuse or poison"
   const char* default_value;  // as a person would write it, "unset" for none
   const char* meaning;        // one line
   // Puts the value into the options. False if any of it is bad; what was good has then been taken.
